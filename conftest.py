@@ -1,0 +1,3 @@
+"""Shared set-up of the project's own tests."""
+
+pytest_plugins = ["pytester"]

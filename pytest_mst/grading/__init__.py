@@ -1,0 +1,1 @@
+"""Graders: pure functions from a finished trial to scores."""

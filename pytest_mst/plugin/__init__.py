@@ -1,0 +1,1 @@
+"""The pytest plugin: the only place that knows pytest, pluggy and xdist."""
