@@ -1,1 +1,61 @@
-"""Evals of MCP servers, and of the agents that use them, as pytest items."""
+"""Evals of MCP servers, and of the agents that use them, as pytest items.
+
+The names below are imported when they are first used: a pytest plugin is loaded in every pytest
+run of its environment, and most of those run no eval.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_mst.attempt.trial_view import FinishedTrial, WriteRecord
+    from pytest_mst.clients.client import Client, ClientRequest
+    from pytest_mst.clients.scripted import ScriptedClient
+    from pytest_mst.domain.ending import (
+        CaseFatalError,
+        InfrastructureError,
+        RunFatalError,
+        VariantFatalError,
+    )
+    from pytest_mst.domain.eval_config import EvalConfig
+    from pytest_mst.domain.tool_call import ServerGoneError, ToolCallError
+
+__all__ = (
+    "CaseFatalError",
+    "Client",
+    "ClientRequest",
+    "EvalConfig",
+    "FinishedTrial",
+    "InfrastructureError",
+    "RunFatalError",
+    "ScriptedClient",
+    "ServerGoneError",
+    "ToolCallError",
+    "VariantFatalError",
+    "WriteRecord",
+)
+
+_HOMES = {
+    "CaseFatalError": "pytest_mst.domain.ending",
+    "Client": "pytest_mst.clients.client",
+    "ClientRequest": "pytest_mst.clients.client",
+    "EvalConfig": "pytest_mst.domain.eval_config",
+    "FinishedTrial": "pytest_mst.attempt.trial_view",
+    "InfrastructureError": "pytest_mst.domain.ending",
+    "RunFatalError": "pytest_mst.domain.ending",
+    "ScriptedClient": "pytest_mst.clients.scripted",
+    "ServerGoneError": "pytest_mst.domain.tool_call",
+    "ToolCallError": "pytest_mst.domain.tool_call",
+    "VariantFatalError": "pytest_mst.domain.ending",
+    "WriteRecord": "pytest_mst.attempt.trial_view",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return getattr(import_module(home), name)

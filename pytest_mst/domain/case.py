@@ -3,45 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
-from pydantic.alias_generators import to_camel
 
-from pytest_mst.domain.model import UserModel
-
-
-def _one_or_many(value: object) -> object:
-    """Let one text stand for a list of one."""
-    return (value,) if isinstance(value, str) else _as_tuple(value)
-
-
-def _as_tuple(value: object) -> object:
-    """Let strict models take a JSON list where they hold a tuple."""
-    return tuple(value) if isinstance(value, list) else value
+from pytest_mst.domain.json_value import json_type
+from pytest_mst.domain.model import (
+    Count,
+    JsonDict,
+    ListOf,
+    Name,
+    NaturalNumber,
+    NonBlank,
+    Share,
+    Texts,
+    UserModel,
+)
 
 
 def _calls_shorthand(value: object) -> object:
     """Let a list of calls stand for `{calls: [...]}`."""
-    return {"calls": value} if isinstance(value, list) else value
-
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        msg = "must not be blank"
+    if isinstance(value, list | tuple):
+        return {"calls": value}
+    if not isinstance(value, dict | UserModel):
+        msg = f"expected a list of calls, or an object with calls, got {json_type(value)}"
         raise ValueError(msg)
-    return text
+    return value
 
 
-Texts = Annotated[tuple[str, ...], BeforeValidator(_one_or_many)]
-"""A text or a list of texts."""
-
-NonBlank = Annotated[str, Field(min_length=1)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
-JsonDict = dict[str, Any]
-"""A JSON object of the user's own: held as it was written."""
+def _writes_shorthand(value: object) -> object:
+    """Refuse `writes:` with nothing after it, which could mean any write or none."""
+    if value is None:
+        msg = "is null; write [] where no write is expected, or leave the key out"
+        raise ValueError(msg)
+    return _calls_shorthand(value)
 
 
 class ExpectedWrite(UserModel):
@@ -57,7 +52,7 @@ class ExpectedWrite(UserModel):
 class ExpectedWrites(UserModel):
     """The writes a case expects; an empty list expects none."""
 
-    calls: Annotated[tuple[ExpectedWrite, ...], BeforeValidator(_as_tuple)]
+    calls: ListOf[ExpectedWrite]
     order: Literal["any", "strict"] = "any"
     exclusive: bool = False
     """Whether any other write fails the trial."""
@@ -75,33 +70,60 @@ class ExpectedToolCall(UserModel):
 class ToolsTriggered(UserModel):
     """The tool calls a case expects in the trace."""
 
-    calls: Annotated[tuple[ExpectedToolCall, ...], BeforeValidator(_as_tuple)]
+    calls: ListOf[ExpectedToolCall]
     order: Literal["any", "strict"] = "any"
     exclusive: bool = False
+    """Whether any other tool call fails the trial."""
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether there is a trace that does not fit."""
+        return self.exclusive or any(call.required for call in self.calls)
 
 
 class ToolCallCount(UserModel):
-    """How many tool calls a trial may make."""
+    """How many tool calls a trial may make: `exact`, or `min` and `max`."""
 
-    min: Annotated[int, Field(ge=0)] | None = None
-    max: Annotated[int, Field(ge=0)] | None = None
-    exact: Annotated[int, Field(ge=0)] | None = None
+    min: NaturalNumber | None = None
+    max: NaturalNumber | None = None
+    exact: NaturalNumber | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> ToolCallCount:
         if self.min is None and self.max is None and self.exact is None:
             msg = "needs one of min, max, exact"
             raise ValueError(msg)
+        if self.exact is not None and (self.min is not None or self.max is not None):
+            msg = "has exact beside min or max; keep one of the two"
+            raise ValueError(msg)
+        if self.min is not None and self.max is not None and self.min > self.max:
+            msg = f"no number is at least {self.min} and at most {self.max}"
+            raise ValueError(msg)
         return self
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether there is a number of calls that does not fit."""
+        return self.exact is not None or self.max is not None or bool(self.min)
 
 
 class Assertions(UserModel):
     """Checks of a trial by code."""
 
     contains_text: Texts | None = None
+    """Texts that are all in the answer."""
     matches_pattern: Texts | None = None
     """Regular expressions, each searched for in the answer."""
-    tools_triggered: Annotated[ToolsTriggered, BeforeValidator(_calls_shorthand)] | None = None
+    tools_triggered: (
+        Annotated[
+            ToolsTriggered,
+            BeforeValidator(
+                _calls_shorthand,
+                json_schema_input_type=ToolsTriggered | tuple[ExpectedToolCall, ...],
+            ),
+        ]
+        | None
+    ) = None
     tool_call_count: ToolCallCount | None = None
     passes_judge: Any = None
     """Of older datasets: a judge, asked for in this place."""
@@ -117,11 +139,22 @@ class Assertions(UserModel):
                 raise ValueError(msg) from error
         return patterns
 
+    @property
+    def can_fail(self) -> bool:
+        """Whether there is a trial that these checks would fail."""
+        return bool(
+            self.contains_text
+            or self.matches_pattern
+            or (self.tools_triggered is not None and self.tools_triggered.can_fail)
+            or (self.tool_call_count is not None and self.tool_call_count.can_fail)
+            or self.passes_judge is not None
+        )
+
 
 class OutcomeCheck(UserModel):
-    """A read through our own connection after a live attempt."""
+    """A read through our own connection after a live attempt. Other keys say what to find."""
 
-    model_config = ConfigDict(extra="allow", alias_generator=to_camel, frozen=True, strict=True)
+    model_config = ConfigDict(extra="allow")
 
     server: NonBlank
     tool: NonBlank
@@ -131,75 +164,63 @@ class OutcomeCheck(UserModel):
 class Expected(UserModel):
     """What a good result is. Other keys are the user's own, for judges to read."""
 
-    model_config = ConfigDict(
-        extra="allow",
-        alias_generator=to_camel,
-        serialize_by_alias=True,
-        frozen=True,
-        strict=True,
-    )
+    model_config = ConfigDict(extra="allow")
 
     answer: Any = None
     criteria: Any = None
-    writes: Annotated[ExpectedWrites, BeforeValidator(_calls_shorthand)] | None = None
-    outcome: Annotated[tuple[OutcomeCheck, ...], BeforeValidator(_as_tuple)] | None = None
+    writes: Annotated[
+        ExpectedWrites | None,
+        BeforeValidator(
+            _writes_shorthand, json_schema_input_type=ExpectedWrites | tuple[ExpectedWrite, ...]
+        ),
+    ] = None
+    """A list is short for `{calls: [...]}`; an empty one means that no write is expected."""
+    outcome: ListOf[OutcomeCheck] | None = None
 
 
 class Case(UserModel):
     """One input for the client, and what a good result is."""
 
-    id: Annotated[str, Field(min_length=1)]
+    id: Name
     """Any text without control characters; unique in a run."""
     input: NonBlank
+    """What the client is given, as a user would say it."""
     description: str | None = None
-    tags: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
-    skip: Annotated[str, Field(min_length=1)] | None = None
+    tags: ListOf[str] = ()
+    skip: NonBlank | None = None
     """Why the case is not run. Such a case is outside the ledger and shown as skipped."""
     trials: Count | None = None
+    """How many attempts at this case are planned; by default what the eval config says."""
     pass_threshold: Share | None = None
-    client: str | None = None
-    model: str | None = None
+    """The share of trials that must pass; by default what the eval config says."""
+    client: NonBlank | None = None
+    model: NonBlank | None = None
     client_options: JsonDict = {}
+    """Laid over the client options of the variant and the eval config."""
     expected: Expected = Expected()
     assertions: Assertions = Assertions()
-    judges: Annotated[tuple[Any, ...], BeforeValidator(_as_tuple)] = ()
+    judges: ListOf[Any] = ()
     judge_reps: Count = 1
-    metadata: Mapping[str, Any] = {}
-
-    @field_validator("id")
-    @classmethod
-    def _printable(cls, case_id: str) -> str:
-        _not_blank(case_id)
-        if any(ord(char) < 32 or ord(char) == 127 for char in case_id):  # noqa: PLR2004
-            msg = "must not hold control characters"
-            raise ValueError(msg)
-        return case_id
+    """How many times each judge is asked about a trial."""
+    metadata: JsonDict = {}
 
     @property
     def grades_something(self) -> bool:
         """Whether the case has anything that a trial of it can fail."""
-        assertions = self.assertions
         return bool(
-            assertions.contains_text
-            or assertions.matches_pattern
-            or assertions.tool_call_count is not None
-            or _can_fail(assertions.tools_triggered)
-            or assertions.passes_judge is not None
+            self.assertions.can_fail
             or self.expected.writes is not None
             or self.expected.outcome
             or self.judges
         )
 
 
-def _can_fail(triggered: ToolsTriggered | None) -> bool:
-    return triggered is not None and (triggered.exclusive or bool(triggered.calls))
-
-
 class Dataset(UserModel):
     """A named list of cases, in a file of its own."""
 
     schema_: Annotated[Any, Field(alias="$schema")] = None
-    name: NonBlank
+    """Where an editor finds the JSON Schema of this file."""
+    name: Name
     description: str | None = None
-    cases: Annotated[tuple[Case, ...], BeforeValidator(_as_tuple)]
-    metadata: Mapping[str, Any] = {}
+    cases: ListOf[Case]
+    metadata: JsonDict = {}

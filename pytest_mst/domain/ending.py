@@ -123,21 +123,21 @@ class InfrastructureError(Exception):
             detail=detail,
         )
 
+    @classmethod
+    def of(cls, failure: InfrastructureFailure) -> InfrastructureError:
+        """Return the error that says a failure that is already known."""
+        return cls(
+            failure.broke,
+            failure.reason,
+            retryable=failure.retryable,
+            scope=failure.scope,
+            accepted=failure.accepted,
+            detail=failure.detail,
+        )
+
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by fields, so that the error survives a process boundary."""
-        failure = self.failure
-        return (_rebuild, (failure,))
-
-
-def _rebuild(failure: InfrastructureFailure) -> InfrastructureError:
-    return InfrastructureError(
-        failure.broke,
-        failure.reason,
-        retryable=failure.retryable,
-        scope=failure.scope,
-        accepted=failure.accepted,
-        detail=failure.detail,
-    )
+        return (InfrastructureError.of, (self.failure,))
 
 
 class FatalError(Exception):

@@ -4,6 +4,8 @@ MstError
 ├── EvalFileError      an eval config or a dataset is wrong
 ├── LoadCheckError     a server's writes are not accounted for
 ├── SelectionError     an option names something that is not there
+├── MarkerError        a marker on a test function is wrong
+├── OptionsError       `clientOptions` are not what the client takes
 └── StoreError         a run cannot be written or read
 """
 
@@ -86,6 +88,42 @@ class SelectionError(MstError):
         self.valid = tuple(valid)
         there = ", ".join(valid) if valid else "none"
         super().__init__(f"{option}: there is no {given!r}; there are: {there}")
+
+
+class MarkerError(MstError):
+    """A marker on a test function is wrong."""
+
+    def __init__(self, test: str, marker: str, problem: str, remedy: str) -> None:
+        """Build the message.
+
+        Args:
+            test: the test's node id.
+            marker: the marker's name.
+            problem: what was found.
+            remedy: what would be right.
+
+        """
+        self.test = test
+        self.marker = marker
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{test}: @pytest.mark.{marker} {problem}; {remedy}")
+
+
+class OptionsError(MstError):
+    """`clientOptions` are not what the client takes."""
+
+    def __init__(self, key: str, expected: str) -> None:
+        """Build the message.
+
+        Args:
+            key: the path of the option below `clientOptions`.
+            expected: what it takes, and what was found.
+
+        """
+        self.key = key
+        self.expected = expected
+        super().__init__(f"clientOptions.{key} takes {expected}")
 
 
 class StoreError(MstError):

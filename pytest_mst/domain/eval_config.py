@@ -2,19 +2,82 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 
-from pytest_mst.domain.case import Case, Count, JsonDict, NonBlank, Share, _as_tuple
-from pytest_mst.domain.model import UserModel
-
-Milliseconds = Annotated[int, Field(gt=0)]
-Strings = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+from pytest_mst.domain.case import Case
+from pytest_mst.domain.json_value import json_type
+from pytest_mst.domain.model import (
+    Count,
+    JsonDict,
+    ListOf,
+    Milliseconds,
+    Name,
+    NonBlank,
+    Share,
+    UserModel,
+)
 
 StatedMode: TypeAlias = Literal["planned", "simulated", "server-planned", "live", "unguarded"]
 """A write mode that a config can state; `read-only` follows from a server's tools."""
 ModeForAll: TypeAlias = Literal["planned", "simulated"]
+"""A write mode that can be stated for every server at once."""
+
+PROTOCOL_PATTERN = r"^(legacy|auto|[0-9]{4}-[0-9]{2}-[0-9]{2})$"
+OBJECT_PATTERN = r"^[^\s:]+:[^\s:]+$"
+
+
+def _protocol(text: str) -> str:
+    if not re.fullmatch(PROTOCOL_PATTERN, text):
+        msg = "expected legacy, auto, or a protocol revision such as 2025-06-18"
+        raise ValueError(msg)
+    return text
+
+
+def _module_attribute(text: str) -> str:
+    if not re.fullmatch(OBJECT_PATTERN, text):
+        msg = "expected module:attribute, such as servers.local:server"
+        raise ValueError(msg)
+    return text
+
+
+def _stated(value: object) -> object:
+    """Refuse at once what is neither a mode for every server nor a mode for each label."""
+    if isinstance(value, Mapping) or (isinstance(value, str) and value in get_args(ModeForAll)):
+        return value
+    found = repr(value) if isinstance(value, str) else json_type(value)
+    msg = (
+        f"expected planned or simulated for every server, or a mode for each label "
+        f"such as {{chat: unguarded}}, got {found}"
+    )
+    raise ValueError(msg)
+
+
+def _kind_of_writes(value: object) -> str:
+    return BY_LABEL if isinstance(value, Mapping) else FOR_ALL
+
+
+FOR_ALL = "one mode"
+BY_LABEL = "by label"
+"""The tags of the two ways to state write modes; pydantic names them in its error places."""
+
+Writes: TypeAlias = Annotated[
+    Annotated[ModeForAll, Tag(FOR_ALL)] | Annotated[dict[str, StatedMode], Tag(BY_LABEL)],
+    Discriminator(_kind_of_writes),
+    BeforeValidator(_stated, json_schema_input_type=ModeForAll | dict[str, StatedMode]),
+]
+"""One write mode for every server, or a mode by label."""
 
 
 class Dispatcher(UserModel):
@@ -23,13 +86,17 @@ class Dispatcher(UserModel):
     tool: NonBlank
     arguments: NonBlank | None = None
     batch: NonBlank | None = None
-    read_targets: Strings = ()
+    read_targets: ListOf[NonBlank] = ()
 
 
 class ServerBase(UserModel):
     """What every server definition has, whatever its transport."""
 
-    protocol: str = "auto"
+    protocol: Annotated[
+        str,
+        AfterValidator(_protocol),
+        WithJsonSchema({"type": "string", "pattern": PROTOCOL_PATTERN}),
+    ] = "auto"
     """`legacy`, `auto`, or a protocol revision such as `2025-06-18`."""
     connect_timeout_ms: Milliseconds = 30_000
     """For starting or reaching the server, the handshake, and each page of its tools."""
@@ -38,13 +105,27 @@ class ServerBase(UserModel):
     call_timeout_ms: Milliseconds = 120_000
     """For each tool call."""
     direct: bool = False
+    """Whether the client connects to the server itself, with no proxy between."""
     isolation: Literal["attempt", "variant"] | None = None
-    read_only_tools: Strings = ()
-    always_write_tools: Strings = ()
+    """Whether each attempt gets a server of its own, or those of a variant share one."""
+    read_only_tools: ListOf[NonBlank] = ()
+    """Tools that only read, though they are not annotated so."""
+    always_write_tools: ListOf[NonBlank] = ()
+    """Tools that write, though they are annotated as reads."""
     planned_write_key: NonBlank | None = None
+    """The key by which the server, which stops writes itself, marks each one it stopped."""
     dispatchers: dict[str, Dispatcher] = {}
+    """By tool: how it names the tool it runs."""
     replies: dict[str, Any] = {}
     """By tool: a template of the reply to a simulated write."""
+
+    @model_validator(mode="after")
+    def _read_or_write(self) -> ServerBase:
+        both = sorted(set(self.read_only_tools) & set(self.always_write_tools))
+        if both:
+            msg = f"has {', '.join(map(repr, both))} both in readOnlyTools and in alwaysWriteTools"
+            raise ValueError(msg)
+        return self
 
 
 class StdioServer(ServerBase):
@@ -53,9 +134,10 @@ class StdioServer(ServerBase):
     transport: Literal["stdio"]
     command: NonBlank
     """`python` is the running interpreter."""
-    args: Strings = ()
+    args: ListOf[str] = ()
     env: dict[str, str] = {}
-    cwd: str | None = None
+    """`${NAME}` takes a value from the environment, and keeps it secret."""
+    cwd: NonBlank | None = None
     """Default: the folder of the eval config."""
     inherit_env: bool = False
     """Whether the whole environment is handed on, not only a safe part of it."""
@@ -72,10 +154,11 @@ class StartedProcess(UserModel):
     """A program that the run starts and stops, for a server spoken to over HTTP."""
 
     command: NonBlank
-    args: Strings = ()
+    args: ListOf[str] = ()
     env: dict[str, str] = {}
-    cwd: str | None = None
+    cwd: NonBlank | None = None
     ready_url: NonBlank
+    """Answers once the program is ready."""
     timeout_ms: Milliseconds = 20_000
 
 
@@ -85,15 +168,27 @@ class HttpServer(ServerBase):
     transport: Literal["http"]
     server_url: NonBlank
     headers: dict[str, str] = {}
+    """`${NAME}` takes a value from the environment, and keeps it secret."""
     auth: HttpAuth | None = None
     start: StartedProcess | None = None
+
+    @model_validator(mode="after")
+    def _one_authorization(self) -> HttpServer:
+        if self.auth is not None and any(name.lower() == "authorization" for name in self.headers):
+            msg = "has both auth and an Authorization header; keep one of the two"
+            raise ValueError(msg)
+        return self
 
 
 class PythonServer(ServerBase):
     """A server object in this process."""
 
     transport: Literal["python"]
-    object: NonBlank
+    object: Annotated[
+        str,
+        AfterValidator(_module_attribute),
+        WithJsonSchema({"type": "string", "pattern": OBJECT_PATTERN}),
+    ]
     """`module:attribute`; modules are looked up beside the eval config first."""
 
 
@@ -105,12 +200,32 @@ class DatasetRef(UserModel):
 
     type: Literal["file", "dir"] = "file"
     path: NonBlank
+    """Relative to the folder of the eval config."""
     recursive: bool = False
+    """Whether folders in the folder are searched too."""
+
+    @model_validator(mode="after")
+    def _recursive_folder(self) -> DatasetRef:
+        if self.recursive and self.type == "file":
+            msg = "has recursive, which is for type: dir"
+            raise ValueError(msg)
+        return self
 
 
 def _path_shorthand(value: object) -> object:
     """Let a path stand for `{type: file, path}`."""
-    return {"path": value} if isinstance(value, str) else value
+    if isinstance(value, str):
+        return {"path": value}
+    if not isinstance(value, dict | DatasetRef):
+        msg = f"expected a path, or an object with type and path, got {json_type(value)}"
+        raise ValueError(msg)
+    return value
+
+
+DatasetRefOrPath: TypeAlias = Annotated[
+    DatasetRef, BeforeValidator(_path_shorthand, json_schema_input_type=DatasetRef | NonBlank)
+]
+"""A path is short for `{type: file, path}`."""
 
 
 class ServerStep(UserModel):
@@ -124,17 +239,20 @@ class ServerStep(UserModel):
 class Variant(UserModel):
     """One set-up being compared: a patch over the eval config."""
 
-    name: NonBlank
-    servers: Strings | None = None
+    name: Name
+    servers: ListOf[NonBlank] | None = None
     """Labels of the servers this variant gives the client; all of them without it."""
-    client: str | None = None
-    model: str | None = None
+    client: NonBlank | None = None
+    model: NonBlank | None = None
     client_options: JsonDict = {}
+    """Laid over the eval config's."""
     tools: Any = None
-    input_template: str | None = None
-    judges: Annotated[tuple[Any, ...], BeforeValidator(_as_tuple)] | None = None
-    metrics: Annotated[tuple[Any, ...], BeforeValidator(_as_tuple)] | None = None
-    writes: ModeForAll | dict[str, StatedMode] | None = None
+    input_template: NonBlank | None = None
+    judges: ListOf[Any] | None = None
+    """In place of the eval config's."""
+    metrics: ListOf[Any] | None = None
+    """In place of the eval config's."""
+    writes: Writes | None = None
 
 
 class ModelPrice(UserModel):
@@ -164,34 +282,52 @@ class EvalConfig(UserModel):
     """What to evaluate and how; the content of an `*.eval.yaml` or `*.eval.json` file."""
 
     schema_: Annotated[Any, Field(alias="$schema")] = None
-    name: NonBlank
+    """Where an editor finds the JSON Schema of this file."""
+    name: Name
     description: str | None = None
-    datasets: Annotated[
-        tuple[Annotated[DatasetRef, BeforeValidator(_path_shorthand)], ...],
-        BeforeValidator(_as_tuple),
-    ] = ()
-    cases: Annotated[tuple[Case, ...], BeforeValidator(_as_tuple)] = ()
-    servers: dict[str, ServerConfig] = {}
-    writes: ModeForAll | dict[str, StatedMode] = "planned"
-    client: str = "scripted"
-    model: str | None = None
+    datasets: ListOf[DatasetRefOrPath] = ()
+    """Files and folders with cases."""
+    cases: ListOf[Case] = ()
+    """Cases written in this file."""
+    servers: dict[Name, ServerConfig] = {}
+    """By label."""
+    writes: Writes = "planned"
+    """What becomes of the writes of every server, or of each by its label."""
+    client: NonBlank = "scripted"
+    """What acts on the input: a built-in client, or the name a plugin registered."""
+    model: NonBlank | None = None
     client_options: JsonDict = {}
+    """The client's own; `maxTurns`, `maxToolCalls` and `maxDurationMs` are known to every client
+    and end an attempt in a trial.
+    """
     trials: Count = 1
+    """How many attempts at each case are planned, for each variant."""
     pass_threshold: Share = 1.0
+    """The share of a case's trials that must pass."""
     timeout: Milliseconds = 300_000
     """Our deadline for one attempt, in milliseconds."""
     concurrency: Count | None = None
-    filter_tags: Strings = ()
-    judges: Annotated[tuple[Any, ...], BeforeValidator(_as_tuple)] = ()
-    metrics: Annotated[tuple[Any, ...], BeforeValidator(_as_tuple)] = ()
-    input_template: str | None = None
-    setup: Annotated[tuple[ServerStep, ...], BeforeValidator(_as_tuple)] = ()
-    cleanup: Annotated[tuple[ServerStep, ...], BeforeValidator(_as_tuple)] = ()
-    variants: Annotated[tuple[Variant, ...], BeforeValidator(_as_tuple)] = ()
+    """How many attempts are under way at once."""
+    filter_tags: ListOf[str] = ()
+    """Cases with one of these tags are run; all of them without it."""
+    judges: ListOf[Any] = ()
+    metrics: ListOf[Any] = ()
+    input_template: NonBlank | None = None
+    """What the client is given; `{{input}}` is the case's input."""
+    setup: ListOf[ServerStep] = ()
+    """Calls before each live attempt, through our own connection."""
+    cleanup: ListOf[ServerStep] = ()
+    """Calls after each live attempt, through our own connection."""
+    variants: ListOf[Variant] = ()
     baseline: str | None = None
+    """The name of the variant the others are compared with; the first without it."""
     pricing: dict[str, ModelPrice] = {}
+    """By model: in place of the prices known for it."""
     results: Results = Results()
     redact_stored_responses: bool = False
+    """Whether answers, outputs and judges' reasons are left out of stored files; such a run
+    cannot be graded again.
+    """
 
     @property
     def variants_or_default(self) -> tuple[Variant, ...]:

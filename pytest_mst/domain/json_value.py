@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
@@ -34,22 +35,56 @@ def json_type(value: object) -> str:
 def json_equal(left: JsonValue, right: JsonValue) -> bool:
     """Tell whether two JSON values are equal, with JSON's types kept apart.
 
-    `1` equals `1.0`; `True` is not `1`, `"1"` is not `1`, and null is not an absent key.
+    `1` equals `1.0`; `True` is not `1`, `"1"` is not `1`, and null is not an absent key. NaN,
+    which Python's reader lets in, equals itself, so that this is an equivalence. Works at any
+    depth: an agent may nest its arguments deeper than Python calls can go.
     """
-    if json_type(left) != json_type(right):
-        return False
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return left.keys() == right.keys() and all(json_equal(v, right[k]) for k, v in left.items())
-    if isinstance(left, str) or isinstance(right, str):
-        return left == right
-    if isinstance(left, Sequence) and isinstance(right, Sequence):
-        return len(left) == len(right) and all(map(json_equal, left, right))
-    return left == right
+    pending: list[tuple[JsonValue, JsonValue]] = [(left, right)]
+    while pending:
+        one, other = pending.pop()
+        if json_type(one) != json_type(other):
+            return False
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            if one.keys() != other.keys():
+                return False
+            pending.extend((value, other[key]) for key, value in one.items())
+        elif _is_array(one) and _is_array(other):
+            if len(one) != len(other):
+                return False
+            pending.extend(zip(one, other, strict=True))
+        elif one != other and not (_is_nan(one) and _is_nan(other)):
+            return False
+    return True
+
+
+def _is_array(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _is_nan(value: JsonValue) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def canonical_json(value: object) -> str:
-    """Write a JSON value so that equal values have equal text (keys sorted, ASCII only)."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    """Write a JSON value so that equal values, as `json_equal` has it, have equal text.
+
+    Keys are sorted, the text is ASCII, and a whole number is written as one (`1.0` as `1`).
+
+    Raises:
+        TypeError: the value holds something that JSON cannot.
+
+    """
+    return json.dumps(_plain(value), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {key: _plain(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(held) for held in value]
+    return value
 
 
 def content_hash(value: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from pytest_mst.domain.ending import Ending, InfrastructureFailure, Trial
 from pytest_mst.domain.evidence import Evidence, strongest
@@ -24,6 +24,29 @@ class Score:
     reason: str | None = None
     """For people: what was found and, on a fail, what would have been right."""
     details: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse what is no score, so that it can neither be averaged nor taken for a fail.
+
+        Raises:
+            ValueError: `passed` is not a boolean, or `value` is not a number from 0 to 1.
+
+        """
+        if not _is_boolean(self.passed):
+            msg = f"grader {self.grader!r}: passed is {self.passed!r}; valid: True or False"
+            raise ValueError(msg)
+        if self.value is not None and not _is_share(self.value):
+            msg = f"grader {self.grader!r}: value is {self.value!r}; valid: a number from 0 to 1"
+            raise ValueError(msg)
+
+
+def _is_boolean(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_share(value: object) -> bool:
+    # Not-a-number compares as out of range.
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +123,19 @@ class GradedAttempt:
 
     @property
     def evidence(self) -> Evidence | None:
-        """The level that the verdict rests on."""
+        """The level that the verdict rests on; `None` where there is no verdict."""
+        if self.verdict in (None, TrialVerdict.UNGRADED):
+            return None
         return verdict_evidence(self.outcomes)
 
 
 def case_verdict(
     attempts: Sequence[GradedAttempt], *, planned: int, pass_threshold: float
 ) -> CaseVerdict:
-    """Decide a case: incomplete when short of a graded trial, else by the share that passed.
+    """Decide a case by the share of its trials that passed.
+
+    It is incomplete when it is short of a graded trial or has an ungraded one: with that one
+    graded the share could be another.
 
     Args:
         attempts: the attempts there are.
@@ -118,7 +146,7 @@ def case_verdict(
     verdicts = [attempt.verdict for attempt in attempts]
     passed = verdicts.count(TrialVerdict.PASSED)
     graded = passed + verdicts.count(TrialVerdict.FAILED)
-    if graded < planned or planned == 0:
+    if graded < planned or planned == 0 or TrialVerdict.UNGRADED in verdicts:
         return CaseVerdict.INCOMPLETE
     return CaseVerdict.PASSED if passed / graded >= pass_threshold else CaseVerdict.FAILED
 
@@ -175,3 +203,5 @@ def _entry(attempt: GradedAttempt) -> Ledger:
             if attempt.verdict is TrialVerdict.UNGRADED:
                 return Ledger(ungraded=1)
             return Ledger(graded=1)
+        case _:
+            assert_never(attempt.ending)

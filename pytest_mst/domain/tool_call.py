@@ -9,7 +9,7 @@ from pytest_mst.domain.json_value import JsonObject
 
 
 class ToolCallError(Exception):
-    """The call got a protocol error instead of a result. The client sees it; its attempt goes on."""
+    """The call got a protocol error, not a result. The client sees it; its attempt goes on."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         """Keep the JSON-RPC error as it came.

@@ -8,6 +8,15 @@ from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from pytest_mst.domain.json_value import JsonObject, JsonValue
+from pytest_mst.domain.stored_field import (
+    Stored,
+    StoredFieldError,
+    integer_field,
+    object_field,
+    optional_object_field,
+    optional_text_field,
+    text_field,
+)
 
 Refusal: TypeAlias = Literal["unknown-tool", "invalid-arguments"]
 """Why the server itself would have refused a call."""
@@ -151,3 +160,45 @@ class WriteEntry:
         if self.join_id is not None:
             line["joinId"] = self.join_id
         return line
+
+
+def write_from_json(stored: Stored) -> WriteEntry:
+    """Read one line of a stored write record; fields that are not known are ignored.
+
+    Raises:
+        ValueError: a field is missing, has a wrong type, or is outside its closed set.
+
+    """
+    target = optional_object_field(stored, "target")
+    return WriteEntry(
+        seq=integer_field(stored, "seq"),
+        call_seq=integer_field(stored, "callSeq"),
+        time=text_field(stored, "time"),
+        server=text_field(stored, "server"),
+        tool=text_field(stored, "tool"),
+        arguments=object_field(stored, "arguments"),
+        reply=stored.get("reply"),
+        mode=WriteMode(text_field(stored, "mode")),
+        target=None if target is None else _target(target),
+        refused=_refusal(stored.get("refused")),
+        unclassified=stored.get("unclassified") is True,
+        join_id=optional_text_field(stored, "joinId"),
+    )
+
+
+def _target(stored: Stored) -> WriteTarget:
+    return WriteTarget(
+        tool=text_field(stored, "tool"),
+        arguments=object_field(stored, "arguments"),
+        server=optional_text_field(stored, "server"),
+    )
+
+
+def _refusal(value: object) -> Refusal | None:
+    match value:
+        case None | "unknown-tool" | "invalid-arguments":
+            return value
+        case _:
+            raise StoredFieldError(
+                name="refused", found=value, expected="unknown-tool or invalid-arguments"
+            )

@@ -1,1 +1,1 @@
-"""Eval configs and datasets on disk: read strictly, with errors that name file, line and key."""
+"""Reads eval configs and datasets from disk, strictly, and says all that is wrong at once."""

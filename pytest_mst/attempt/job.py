@@ -1,0 +1,106 @@
+"""One attempt to make: everything that is known of it before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pytest_mst.clients.client import Client, ClientRequest
+from pytest_mst.clients.function import FunctionClient
+from pytest_mst.domain.case import Case
+from pytest_mst.domain.ending import InfrastructureFailure
+from pytest_mst.domain.json_value import JsonObject, content_hash
+from pytest_mst.domain.run import AttemptId
+from pytest_mst.domain.write import ServerTools, WriteMode
+from pytest_mst.grading.grader import Grader
+from pytest_mst.proxy.upstream_spec import AttemptServer
+
+BODY = "body"
+"""The grader that is the body of a Python case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a case is put to: a variant's client and servers, ready to be opened."""
+
+    variant: str
+    client: Client
+    model: str | None
+    options: JsonObject
+    input_template: str
+    servers: Mapping[str, AttemptServer]
+    tools: Mapping[str, ServerTools]
+    modes: Mapping[str, WriteMode]
+    definitions: Mapping[str, object]
+    """The server definitions as they were written: no secret, no absolute path."""
+    failure: InfrastructureFailure | None = None
+    """Why no attempt can be made; each ends with this."""
+
+    @classmethod
+    def missing(cls, variant: str) -> Target:
+        """Return what stands for a target that could not be made: no client, no server."""
+        return cls(variant, FunctionClient(_no_client), None, {}, "{{input}}", {}, {}, {}, {})
+
+    @property
+    def unguarded(self) -> bool:
+        """Whether a server of this variant lets writes through that nobody can tell."""
+        return WriteMode.UNGUARDED in self.modes.values()
+
+
+async def _no_client(request: ClientRequest) -> None:
+    """Stand in for a client that is never run."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptJob:
+    """One attempt to make."""
+
+    id: AttemptId
+    locator: str
+    case: Case
+    dataset: str
+    target: Target
+    timeout_s: float
+    """Our deadline."""
+    graders: tuple[Grader, ...]
+    declared_writes: bool = False
+    """The case is marked as making writes, without saying which."""
+    has_body: bool = False
+    """A test body grades too, once the attempt has ended."""
+
+    @property
+    def trial_id(self) -> str:
+        """What `{{trial.id}}` stands for: unique to the attempt, letters and digits only."""
+        return "mst" + self.locator.removeprefix("@")
+
+    @property
+    def input(self) -> str:
+        """The input as the client is given it."""
+        text = self.target.input_template.replace("{{input}}", self.case.input)
+        return text.replace("{{trial.id}}", self.trial_id)
+
+    @property
+    def options(self) -> JsonObject:
+        """`clientOptions`: the case's over the variant's over the eval's."""
+        return {**self.target.options, **self.case.client_options}
+
+    @property
+    def model(self) -> str | None:
+        """The model: the case's over the variant's over the eval's."""
+        return self.case.model or self.target.model
+
+    @property
+    def key(self) -> str:
+        """The collection key: a hash of what could change what the client did."""
+        return content_hash(
+            {
+                "variant": self.id.variant,
+                "case": self.id.case,
+                "input": self.target.input_template.replace("{{input}}", self.case.input),
+                "client": self.target.client.name,
+                "model": self.model,
+                "options": self.options,
+                "servers": self.target.definitions,
+                "modes": {label: mode.value for label, mode in self.target.modes.items()},
+            }
+        )

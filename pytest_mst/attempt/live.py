@@ -1,0 +1,135 @@
+"""An attempt whose client is run from outside: by a test body, step by step."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+import anyio
+
+from pytest_mst.attempt.collect import (
+    CUT_SHORT,
+    Clock,
+    FinishedAttempt,
+    Progress,
+    deadline_passed,
+    not_stored,
+    record_of,
+    store_attempt,
+)
+from pytest_mst.attempt.job import AttemptJob
+from pytest_mst.attempt.unexpected import failure_of
+from pytest_mst.clients.client import ClientRequest, TraceLog
+from pytest_mst.clients.limits import run_within_limits
+from pytest_mst.domain.attempt import AttemptRecord
+from pytest_mst.domain.ending import Ending, InfrastructureError, InfrastructureFailure, Trial
+from pytest_mst.domain.errors import StoreError
+from pytest_mst.proxy.boundary import Boundary
+from pytest_mst.proxy.hub import Hub
+from pytest_mst.store.append import RunWriter
+
+
+class LiveAttempt:
+    """One attempt under way, its boundary open until it is finished.
+
+    The boundary is entered and left in one task of its own, as its tasks need.
+    """
+
+    def __init__(self, job: AttemptJob, hub: Hub, writer: RunWriter) -> None:
+        self._job = job
+        self._hub = hub
+        self._writer = writer
+        self._clock = Clock()
+        self._progress = Progress(TraceLog(servers=tuple(job.target.servers)))
+        self._done = anyio.Event()
+        self._inputs = 0
+        self._ending: Ending | None = None
+        self.boundary: Boundary | None = None
+
+    @property
+    def ran_client(self) -> bool:
+        """Whether an input was run and ended."""
+        return self._ending is not None
+
+    async def serve(
+        self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Hold the boundary open until `finish` is called.
+
+        Raises:
+            InfrastructureError: a server cannot be used, or the attempt cannot be written down.
+
+        """
+        if self._job.target.failure is not None:
+            raise InfrastructureError.of(self._job.target.failure)
+        try:
+            self._writer.begun(self._job.id, self._job.locator)
+        except StoreError as error:
+            raise InfrastructureError.of(not_stored(error)) from error
+        async with AsyncExitStack() as stack:
+            sink = stack.enter_context(self._writer.write_sink(self._job.id))
+            boundary = await stack.enter_async_context(
+                self._hub.open_attempt(self._job.target.servers, sink, trial_id=self._job.trial_id)
+            )
+            self._progress.entries, self._progress.calls = boundary.entries, boundary.calls
+            self.boundary = boundary
+            task_status.started()
+            await self._done.wait()
+
+    async def run(self, text: str | None) -> AttemptRecord:
+        """Give the client an input, and return the attempt so far. Again: the conversation goes on.
+
+        Args:
+            text: the input; the case's own where there is none.
+
+        Raises:
+            InfrastructureError: the input did not end in a trial.
+
+        """
+        assert self.boundary is not None
+        request = ClientRequest(
+            input=self._job.input if text is None else text,
+            trial=self._job.id.trial,
+            trial_id=self._job.trial_id,
+            model=self._job.model,
+            options=self._job.options,
+            tools=self.boundary,
+            trace=self._progress.log,
+            session=self.boundary,
+            turn=self._inputs,
+        )
+        self._inputs += 1
+        self._ending = await self._end_of(request, self.boundary)
+        if isinstance(self._ending, InfrastructureFailure):
+            raise InfrastructureError.of(self._ending)
+        return record_of(self._job, self._progress, self._ending, self._clock)
+
+    async def _end_of(self, request: ClientRequest, boundary: Boundary) -> Ending:
+        ending: Ending | None = None
+        with anyio.move_on_after(self._job.timeout_s):
+            try:
+                ending = await run_within_limits(self._job.target.client, request)
+            except Exception as error:  # noqa: BLE001 - around one attempt: whatever it is, it ends it
+                ending = failure_of(error)
+        if ending is None:
+            return deadline_passed(self._job)
+        return boundary.lost.failure if boundary.lost is not None else ending
+
+    async def finish(self, failure: InfrastructureFailure | None) -> FinishedAttempt:
+        """Close the boundary, grade what can be, and store all of it.
+
+        Args:
+            failure: why the attempt is no trial, where the body says so. What the boundary
+                lost, or how the client ended, comes first.
+
+        """
+        lost = self.boundary.lost if self.boundary is not None else None
+        self._done.set()
+        if self._ending is None:  # no `mst.run`: the body is the client
+            self._progress.log.evidence = "observed"
+        ending: Ending = lost.failure if lost is not None else self._ending or failure or Trial()
+        return store_attempt(self._job, self._writer, self._progress, ending, self._clock)
+
+    def cut_short(self) -> FinishedAttempt:
+        """Store that the run was stopped in the middle of the attempt."""
+        self._done.set()
+        return store_attempt(self._job, self._writer, self._progress, CUT_SHORT, self._clock)

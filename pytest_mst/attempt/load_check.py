@@ -1,0 +1,100 @@
+"""The load check: every server is listed and every write accounted for, or nothing starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import anyio
+
+from pytest_mst.attempt.prepared import PreparedEval, ServerState
+from pytest_mst.attempt.write_modes import check_comparable, labels_of, write_modes
+from pytest_mst.domain.eval_config import Variant
+from pytest_mst.domain.loaded import LoadedEval
+from pytest_mst.eval_files.environment import resolve_server
+from pytest_mst.proxy.hub import Hub
+from pytest_mst.proxy.unavailable import ServerUnavailableError
+from pytest_mst.proxy.upstream_spec import UpstreamSpec
+
+
+def upstream_specs(
+    loaded: LoadedEval,
+    labels: Sequence[str],
+    environ: Mapping[str, str],
+    log_path: Callable[[str], Path] | None = None,
+    objects: Mapping[str, object] = MappingProxyType({}),
+) -> dict[str, UpstreamSpec]:
+    """Return what it takes to open each server, secrets resolved.
+
+    Raises:
+        EvalFileError: a variable of the environment that a server needs is not set.
+
+    """
+    return {
+        label: UpstreamSpec(
+            label=label,
+            config=resolve_server(loaded.config.servers[label], environ),
+            base_dir=loaded.path.parent,
+            log_path=None if log_path is None else log_path(label),
+            server_object=objects.get(label),
+        )
+        for label in labels
+    }
+
+
+def needed_labels(loaded: LoadedEval, variants: Sequence[Variant]) -> tuple[str, ...]:
+    """Return the labels of the servers that the chosen variants use, in the config's order."""
+    used = {label for variant in variants for label in labels_of(loaded.config, variant)}
+    return tuple(label for label in loaded.config.servers if label in used)
+
+
+async def check_evals(
+    evals: Mapping[Path, tuple[LoadedEval, Sequence[Variant]]],
+    hub: Hub,
+    environ: Mapping[str, str],
+    objects: Mapping[str, object] = MappingProxyType({}),
+) -> dict[Path, PreparedEval]:
+    """List the servers of all evals, side by side, and settle each write mode.
+
+    A server that cannot be started, reached or listed is no refusal: it is kept as the setup
+    failure that every attempt by its variants will end with.
+
+    Raises:
+        LoadCheckError: a server's writes are not accounted for, or variants that are to be
+            compared answer the same write differently.
+
+    """
+    specs = {
+        path: upstream_specs(loaded, needed_labels(loaded, variants), environ, objects=objects)
+        for path, (loaded, variants) in evals.items()
+    }
+    await hub.prespawn([spec for by_label in specs.values() for spec in by_label.values()])
+    states: dict[Path, dict[str, ServerState]] = {path: {} for path in evals}
+    async with anyio.create_task_group() as tasks:
+        for path, by_label in specs.items():
+            for spec in by_label.values():
+                tasks.start_soon(_list_one, hub, spec, states[path])
+    prepared = {}
+    for path, (loaded, variants) in evals.items():
+        one = PreparedEval(loaded, {label: states[path][label] for label in specs[path]})
+        for variant in variants:
+            write_modes(loaded, variant, one.servers)
+        check_comparable(one, variants)
+        prepared[path] = one
+    return prepared
+
+
+async def _list_one(hub: Hub, spec: UpstreamSpec, states: dict[str, ServerState]) -> None:
+    try:
+        listing = await hub.list_tools(spec)
+    except ServerUnavailableError as error:
+        states[spec.label] = ServerState(spec.label, {}, failure=error.as_failure().failure)
+        return
+    states[spec.label] = ServerState(
+        spec.label,
+        listing.tools,
+        protocol=listing.protocol,
+        name=listing.name,
+        version=listing.version,
+    )

@@ -1,0 +1,72 @@
+"""From an eval and one of its variants to what its cases are put to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pytest_mst.attempt.job import Target
+from pytest_mst.attempt.load_check import upstream_specs
+from pytest_mst.attempt.prepared import PreparedEval
+from pytest_mst.attempt.write_modes import labels_of, write_modes
+from pytest_mst.clients.client import Client
+from pytest_mst.domain.eval_config import ServerBase, Variant
+from pytest_mst.proxy.upstream_spec import AttemptServer
+
+
+def target_of(
+    prepared: PreparedEval,
+    variant: Variant,
+    client: Client,
+    environ: Mapping[str, str],
+    *,
+    log_path: Callable[[str], Path] | None,
+    objects: Mapping[str, object] = MappingProxyType({}),
+) -> Target:
+    """Return what the cases of one variant are put to.
+
+    Args:
+        prepared: the eval, its servers listed.
+        variant: one of its variants.
+        client: the client to use.
+        environ: where `${NAME}` is looked up.
+        log_path: where a server's own words on stderr are kept, by its label.
+        objects: live server objects in this process, by label.
+
+    Raises:
+        LoadCheckError: a server's writes are not accounted for.
+        EvalFileError: a variable of the environment is not set.
+
+    """
+    config = prepared.loaded.config
+    labels = labels_of(config, variant)
+    modes = write_modes(prepared.loaded, variant, prepared.servers)
+    specs = upstream_specs(prepared.loaded, labels, environ, log_path, objects)
+    states = [prepared.servers[label] for label in labels]
+    return Target(
+        variant=variant.name,
+        client=client,
+        model=variant.model or config.model,
+        options={**config.client_options, **variant.client_options},
+        input_template=variant.input_template or config.input_template or "{{input}}",
+        servers={
+            label: AttemptServer(
+                spec=specs[label],
+                mode=modes[label],
+                isolation=config.servers[label].isolation or "variant",
+            )
+            for label in labels
+        },
+        tools={state.label: state.tools_for(config.servers[state.label]) for state in states},
+        modes=modes,
+        definitions={label: _definition(config.servers[label]) for label in labels},
+        failure=next((state.failure for state in states if state.failure is not None), None),
+    )
+
+
+def _definition(config: ServerBase) -> dict[str, Any]:
+    """Return a server's definition as it was written, less what only says how long to wait."""
+    waits = {"connect_timeout_ms", "request_timeout_ms", "call_timeout_ms"}
+    return config.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=waits)

@@ -1,0 +1,75 @@
+"""What a client is: it acts on one input, through a boundary, and says how that ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pytest_mst.domain.ending import Trial
+from pytest_mst.domain.json_value import JsonObject, JsonValue
+from pytest_mst.domain.tool_call import ToolCaller
+from pytest_mst.domain.trace import Trace, TraceEvent, TraceEvidence
+
+
+@dataclass(slots=True)
+class TraceLog:
+    """The trace as it grows, so that an attempt that is cut short keeps what there was."""
+
+    servers: tuple[str, ...]
+    evidence: TraceEvidence = "structured"
+    answer: str | None = None
+    events: list[TraceEvent] = field(default_factory=list)
+    usage: Mapping[str, JsonValue] | None = None
+
+    def finished(self) -> Trace:
+        """Return what there is as a trace that no longer changes."""
+        return Trace(
+            answer=self.answer,
+            events=tuple(self.events),
+            servers=self.servers,
+            evidence=self.evidence,
+            usage=self.usage,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRequest:
+    """What a client is given for one attempt."""
+
+    input: str
+    """As a user would say it."""
+    trial: int
+    """0-based."""
+    trial_id: str
+    """Unique to this attempt, and safe to use in any text."""
+    model: str | None
+    options: JsonObject
+    """`clientOptions`, the case's over the variant's over the eval's."""
+    tools: ToolCaller
+    """The way to the servers: the only one."""
+    trace: TraceLog
+    """Where the client says what it did."""
+    turn: int | None = None
+    """Which input of a conversation it is, 0-based; `None` where there is only this one."""
+    session: Any = None
+    """The boundary itself, for clients that want an MCP session: `session.transport(label)`."""
+
+
+class Client(Protocol):
+    """A client. One object serves many attempts, several at once; it keeps nothing of them."""
+
+    @property
+    def name(self) -> str:
+        """The name that eval configs use."""
+        ...
+
+    async def run(self, request: ClientRequest) -> Trial:
+        """Act on the input and say how that ended.
+
+        Raises:
+            InfrastructureError: something around the client broke; the attempt is no trial.
+            OptionsError: `options` are not what this client takes.
+
+        """
+        ...

@@ -1,0 +1,68 @@
+"""The clients there are, by the names that eval configs use."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_mst.clients.client import Client
+from pytest_mst.clients.function import FunctionClient
+from pytest_mst.clients.scripted import ScriptedClient
+from pytest_mst.domain.errors import SelectionError
+from pytest_mst.domain.json_value import JsonObject
+
+CLIENTS: Mapping[str, Client] = {"scripted": ScriptedClient()}
+
+
+def client_named(name: str, *, asked_by: str) -> Client:
+    """Return the client of a name.
+
+    Args:
+        name: as the eval config or an option says it.
+        asked_by: who says it, for the error.
+
+    Raises:
+        SelectionError: there is no such client.
+
+    """
+    client = CLIENTS.get(name)
+    if client is None:
+        raise SelectionError(asked_by, name, sorted(CLIENTS))
+    return client
+
+
+def as_client(value: Any, *, asked_by: str) -> Client:
+    """Return a client for what a user gives: a name, a client, or an async function.
+
+    Raises:
+        SelectionError: there is no client of that name.
+        TypeError: the value is none of these.
+
+    """
+    if isinstance(value, str):
+        return client_named(value, asked_by=asked_by)
+    if callable(getattr(value, "run", None)) and hasattr(value, "name"):
+        client: Client = value
+        return client
+    if inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(
+        getattr(value, "__call__", None)  # noqa: B004 - an object with an async __call__ is one
+    ):
+        return FunctionClient(value)
+    msg = (
+        f"{asked_by} gives {type(value).__name__}; valid: the name of a client, an async function "
+        "from a ClientRequest to the answer, or an object with `name` and `async run(request)`"
+    )
+    raise TypeError(msg)
+
+
+def check_options(client: Client, options: JsonObject) -> None:
+    """Let a client look at its options before anything is started, where it can.
+
+    Raises:
+        OptionsError: they are not what it takes.
+
+    """
+    check = getattr(client, "check", None)
+    if check is not None:
+        check(options)

@@ -1,0 +1,84 @@
+"""Which graders a case has, and running them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pytest_mst.domain.case import Case
+from pytest_mst.domain.score import GradeOutcome
+from pytest_mst.grading.answer import ContainsText, MatchesPattern
+from pytest_mst.grading.grader import ConditionalGrader, Grader, TrialFacts
+from pytest_mst.grading.returned import outcome_of
+from pytest_mst.grading.tool_calls import ToolCallCountGrader, ToolsTriggeredGrader
+from pytest_mst.grading.unavailable import UnavailableJudge, UnavailableOutcome, judge_name
+from pytest_mst.grading.writes import WritesGrader
+
+
+def graders_of(
+    case: Case, judges: Sequence[object] = (), *, outcome: Grader | None = None
+) -> tuple[Grader, ...]:
+    """Return the graders of a case, each under a name of its own.
+
+    An assertion that cannot fail checks nothing and is no grader. The `writes` grader is always
+    among them: it applies to the trials that made a write, too.
+
+    Args:
+        case: the case.
+        judges: the judges of the eval or the variant, beside the case's own.
+        outcome: who makes the case's outcome checks. Without it a live trial of a case that has
+            some stays ungraded.
+
+    """
+    graders = [*_assertions(case), WritesGrader()]
+    if case.expected.outcome:
+        graders.append(UnavailableOutcome() if outcome is None else outcome)
+    taken = {grader.name for grader in graders}
+    for judge in (*case.judges, *_older_judges(case), *judges):
+        name = _free_name(judge_name(judge), taken)
+        taken.add(name)
+        graders.append(UnavailableJudge(name))
+    return tuple(graders)
+
+
+def applicable(facts: TrialFacts, graders: Sequence[Grader]) -> tuple[Grader, ...]:
+    """Return the graders that have something to say about this trial."""
+    return tuple(
+        grader
+        for grader in graders
+        if not isinstance(grader, ConditionalGrader) or grader.applies(facts)
+    )
+
+
+def grade(facts: TrialFacts, graders: Sequence[Grader]) -> tuple[GradeOutcome, ...]:
+    """Run the graders that apply, each on its own, and return what they said in their order."""
+    return tuple(
+        outcome_of(grader.name, grader.grade(facts)) for grader in applicable(facts, graders)
+    )
+
+
+def _assertions(case: Case) -> Iterator[Grader]:
+    asked = case.assertions
+    if asked.contains_text:
+        yield ContainsText(asked.contains_text)
+    if asked.matches_pattern:
+        yield MatchesPattern(asked.matches_pattern)
+    if asked.tools_triggered is not None and asked.tools_triggered.can_fail:
+        yield ToolsTriggeredGrader(asked.tools_triggered)
+    if asked.tool_call_count is not None and asked.tool_call_count.can_fail:
+        yield ToolCallCountGrader(asked.tool_call_count)
+
+
+def _older_judges(case: Case) -> Sequence[object]:
+    """Return the judges that older datasets ask for among the assertions."""
+    judge = case.assertions.passes_judge
+    if judge is None:
+        return ()
+    return judge if isinstance(judge, list | tuple) else (judge,)
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """Number a name that is taken, so that no score is kept in another's place."""
+    number, free = 2, name
+    while free in taken:
+        number, free = number + 1, f"{name}-{number}"
+    return free

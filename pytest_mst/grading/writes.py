@@ -1,0 +1,205 @@
+"""The grader of writes: what the boundary recorded, and whether the client says the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pytest_mst.domain.case import ExpectedWrites
+from pytest_mst.domain.evidence import Evidence
+from pytest_mst.domain.score import GradeOutcome, Score, Unknown
+from pytest_mst.domain.write import WriteEntry, WriteMode
+from pytest_mst.grading.grader import TrialFacts
+from pytest_mst.grading.matching import (
+    ActualCall,
+    ExpectedCall,
+    MatchResult,
+    match_calls,
+)
+from pytest_mst.grading.shown import listed, shown_call
+
+NOT_CHECKED = "the trace is not the client's own account, so it was not compared with the record"
+
+
+@dataclass(frozen=True, slots=True)
+class WritesGrader:
+    """The expected writes are in the write record, and trace and record agree.
+
+    Expectations are matched with the targets of dispatched calls. A call that the server itself
+    would have refused is no write: it meets no expectation and is no write too many. A dispatched
+    call of which nobody can tell whether it wrote meets an expectation; where no other write may
+    be, it leaves the answer unknown.
+    """
+
+    name: str = "writes"
+
+    def applies(self, facts: TrialFacts) -> bool:
+        """Tell whether the case says something about writes, or the trial made one."""
+        return bool(
+            facts.case.expected.writes is not None
+            or facts.declared_writes
+            or facts.writes
+            or not facts.agreement.agrees
+        )
+
+    def grade(self, facts: TrialFacts) -> GradeOutcome:
+        """Score the share of the required writes that were made."""
+        expected = facts.case.expected.writes
+        findings = _Findings()
+        made = [entry for entry in facts.writes if entry.refused is None]
+        result = None if expected is None else _match(expected, made)
+        if expected is not None and result is not None:
+            _check_missing(facts, result, findings)
+            _check_surplus(expected, made, result, findings)
+        _check_agreement(facts, findings)
+        if findings.unknown and not findings.wrong:
+            return Unknown(self.name, "; ".join(findings.unknown))
+        share = None if result is None else result.share
+        return Score(
+            self.name,
+            passed=not findings.wrong,
+            value=float(not findings.wrong) if share is None else share,
+            evidence=_level(facts),
+            reason="; ".join([*findings.wrong, *findings.unknown]) or None,
+            details=_details(facts, result),
+        )
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What speaks against a pass."""
+
+    wrong: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+
+def _match(expected: ExpectedWrites, made: Sequence[WriteEntry]) -> MatchResult:
+    return match_calls(
+        [
+            ExpectedCall(call.tool, call.server, call.arguments, call.required)
+            for call in expected.calls
+        ],
+        [_actual(entry) for entry in made],
+        expected.order,
+        exclusive=expected.exclusive or not expected.calls,
+    )
+
+
+def _actual(entry: WriteEntry) -> ActualCall:
+    server, tool, arguments = entry.effective
+    return ActualCall(tool, server, arguments)
+
+
+def _check_missing(facts: TrialFacts, result: MatchResult, findings: _Findings) -> None:
+    """A write that is not in the record was not made, where the record would have it."""
+    seen = [u for u in result.unmet if not _out_of_sight(u.expected.server, facts)]
+    unseen = [u for u in result.unmet if _out_of_sight(u.expected.server, facts)]
+    if seen:
+        findings.wrong.append(listed([unmet.reason("write") for unmet in seen]))
+        refused = [f"{_shown(e)} ({e.refused})" for e in facts.writes if e.refused is not None]
+        if refused:
+            findings.wrong.append(f"refused as the server would have done: {listed(refused)}")
+    if unseen:
+        labels = ", ".join(sorted(facts.direct))
+        findings.unknown.append(
+            f"{listed([unmet.reason('write') for unmet in unseen])}; the client is connected to "
+            f"{labels} itself, so no boundary would have seen it; without `direct: true` it is "
+            "known"
+        )
+
+
+def _out_of_sight(server: str | None, facts: TrialFacts) -> bool:
+    """Tell whether a write to this server, or to any, may have passed no boundary."""
+    candidates = facts.direct if server is None else facts.direct & {server}
+    return any(facts.modes.get(label) is not WriteMode.READ_ONLY for label in candidates)
+
+
+def _check_surplus(
+    expected: ExpectedWrites,
+    made: Sequence[WriteEntry],
+    result: MatchResult,
+    findings: _Findings,
+) -> None:
+    if not result.exclusive:
+        return
+    surplus = [made[right] for right in result.surplus]
+    writes = [_shown(entry) for entry in surplus if not _may_be_a_read(entry)]
+    unclear = [_shown(entry) for entry in surplus if _may_be_a_read(entry)]
+    if writes:
+        which = "writes that are not expected" if expected.calls else "no write is expected, found"
+        findings.wrong.append(f"{which}: {listed(writes)}")
+    if unclear:
+        findings.unknown.append(
+            f"nobody can tell whether these dispatched calls wrote: {listed(unclear)}; with their "
+            "targets under `readTargets`, or writes stopped by the proxy (`writes: planned`), it "
+            "is known"
+        )
+
+
+def _may_be_a_read(entry: WriteEntry) -> bool:
+    """Tell whether a call was forwarded to a tool that may only read.
+
+    A tool that is called itself and is not read-only makes its call a write; what a dispatcher
+    runs is known by its mark only.
+    """
+    return entry.unclassified and entry.target is not None
+
+
+def _check_agreement(facts: TrialFacts, findings: _Findings) -> None:
+    if not facts.agreement.checked:
+        return
+    unreported = [_shown(entry) for entry in facts.agreement.unreported]
+    unrecorded = [
+        shown_call(event.server, event.name, event.arguments or {})
+        for event in facts.agreement.unrecorded
+    ]
+    if unreported:
+        findings.wrong.append(
+            f"unreported, in the record and not in the trace: {listed(unreported)}"
+        )
+    if unrecorded:
+        findings.wrong.append(
+            f"unrecorded, in the trace and not in the record: {listed(unrecorded)}"
+        )
+
+
+def _level(facts: TrialFacts) -> Evidence:
+    """Return how far the score can be trusted: less where a write may have gone unseen."""
+    if any(entry.unclassified for entry in facts.writes):
+        return Evidence.CALLED
+    unguarded = {label for label, mode in facts.modes.items() if mode is WriteMode.UNGUARDED}
+    return Evidence.CALLED if unguarded & _involved(facts) else Evidence.REQUESTED
+
+
+def _involved(facts: TrialFacts) -> set[str]:
+    """Return the servers that the score says something about."""
+    expected = facts.case.expected.writes
+    if expected is None or expected.exclusive or not expected.calls:
+        return set(facts.modes)
+    named = {call.server for call in expected.calls if call.server is not None}
+    if len(named) < len({call.server for call in expected.calls}):
+        return set(facts.modes)
+    return named | {entry.server for entry in facts.writes}
+
+
+def _details(facts: TrialFacts, result: MatchResult | None) -> dict[str, object]:
+    details: dict[str, object] = {
+        "recorded": len(facts.writes),
+        "agreementChecked": facts.agreement.checked,
+        **{k: v for k, v in facts.agreement.to_json().items() if k != "checked"},
+        "refused": [
+            {"call": _shown(entry), "refused": entry.refused}
+            for entry in facts.writes
+            if entry.refused is not None
+        ],
+    }
+    if not facts.agreement.checked:
+        details["agreement"] = NOT_CHECKED
+    if result is not None:
+        details["required"] = result.required
+        details["missing"] = [unmet.reason("write") for unmet in result.unmet]
+    return details
+
+
+def _shown(entry: WriteEntry) -> str:
+    return shown_call(*entry.effective)

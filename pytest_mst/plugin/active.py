@@ -1,0 +1,195 @@
+"""The hooks that are there with `--mst` only. Each delegates; state is in pytest's stashes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_mst.domain.errors import MstError
+from pytest_mst.plugin import marked
+from pytest_mst.plugin.async_body import call_body
+from pytest_mst.plugin.collect import EvalFile, EvalItem, eval_file
+from pytest_mst.plugin.controller import REFUSED_ATTRIBUTE, Controller
+from pytest_mst.plugin.discover import is_eval_file
+from pytest_mst.plugin.engine import Engine
+from pytest_mst.plugin.keys import CASE, SESSION, UPCOMING
+from pytest_mst.plugin.loading import load_session
+from pytest_mst.plugin.options import Settings
+from pytest_mst.plugin.outcomes import Status, status_of
+from pytest_mst.plugin.progress import Progress
+from pytest_mst.plugin.protocol import run_attempts_inline, run_case, shape_report
+from pytest_mst.plugin.session import concurrency, thaw_session
+from pytest_mst.plugin.start_run import case_items, start_runs
+from pytest_mst.plugin.upcoming import Upcoming
+
+WORKER_INPUT = "mst"
+"""Under which the controller hands workers what it loaded."""
+CONTROLLER = "mst-controller"
+"""The name of the plugin object that only the controller has."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Load the evals, or take over what the controller loaded, before workers are started."""
+    config = session.config
+    try:
+        if hasattr(config, "workerinput"):
+            _take_over(config, config.workerinput)
+        else:
+            _load(config)
+    except MstError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def _load(config: pytest.Config) -> None:
+    progress = Progress(config)
+    session = load_session(config, progress)
+    config.stash[SESSION] = session
+    session.progress = progress
+    controller = Controller(config, session, progress)
+    config.pluginmanager.register(controller, CONTROLLER)
+
+
+def _take_over(config: pytest.Config, workerinput: dict[str, Any]) -> None:
+    settings = Settings.of(config)
+    engine = Engine(concurrency=1, on_wait=lambda: None)
+    config.add_cleanup(engine.close)
+    session = thaw_session(config, workerinput[WORKER_INPUT], workerinput["workerid"], engine)
+    evals = [one.loaded.config for one in session.prepared.values()]
+    engine.set_concurrency(concurrency(settings, evals, workerinput["workercount"]))
+    config.stash[SESSION] = session
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> EvalFile | None:
+    """Collect eval configs."""
+    return eval_file(parent, file_path) if is_eval_file(file_path) else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give marked tests an item for each variant; last, so that theirs come last in an id."""
+    marked.parametrize_variants(metafunc)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Make marked tests eval cases."""
+    if isinstance(item, pytest.Function) and not isinstance(item, EvalItem):
+        marked.equip(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Mark what was refused, so that the controller can tell it from a broken test file."""
+    report = yield
+    call = getattr(report, "call", None)
+    if call is not None and call.excinfo is not None:
+        error = call.excinfo.value
+        if isinstance(error, marked.Refused):
+            setattr(report, REFUSED_ATTRIBUTE, str(error))
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take out the marked tests that tags and variants do not choose."""
+    left_out = marked.choose(config.stash[SESSION], items)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Write down what each run is to do."""
+    controller = session.config.pluginmanager.get_plugin(CONTROLLER)
+    if controller is not None:
+        controller.collected(case_items(session.items))
+    if not session.config.option.collectonly and session.items:
+        start_runs(session)
+        session.stash[UPCOMING] = Upcoming(session)
+        session.config.stash[SESSION].engine.upcoming = session.stash[UPCOMING].jobs
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Let the attempts under way end with the loop; cut them short when it is interrupted."""
+    engine = session.config.stash[SESSION].engine
+    try:
+        result = yield
+    except (KeyboardInterrupt, pytest.exit.Exception):
+        engine.cancel()
+        raise
+    finally:
+        engine.drain()
+    return result
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run eval cases by their own protocol."""
+    case = item.stash.get(CASE, None)
+    if case is None:
+        return None
+    item.session.stash[UPCOMING].at(item)
+    if case.case.skip is not None:
+        return None
+    run_case(item, nextitem)
+    return True
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run the attempts of a case in an eval file; run the body of a Python case."""
+    if CASE not in pyfuncitem.stash:
+        return None
+    if isinstance(pyfuncitem, EvalItem):
+        run_attempts_inline(pyfuncitem)
+    else:
+        call_body(pyfuncitem)
+    return True
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Shape the reports of eval cases; innermost, so that reporters see the result."""
+    report = yield
+    return shape_report(item, call, report) if CASE in item.stash else report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_teststatus(
+    report: pytest.CollectReport | pytest.TestReport,
+) -> Status | None:
+    """Give attempts and cases their letters and words."""
+    return status_of(report)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hand a worker what was loaded."""
+    session = node.config.stash[SESSION]
+    node.workerinput[WORKER_INPUT] = session.frozen()
+    session.engine.close()  # the controller runs no attempt itself
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    """Take note of the runs that workers write to."""
+    node.config.pluginmanager.get_plugin(CONTROLLER).collected_by_worker(ids)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Write down which attempts a lost worker took along."""
+    if error:
+        node.config.pluginmanager.get_plugin(CONTROLLER).worker_lost(node.gateway.id)
+
+
+@pytest.hookimpl(optionalhook=True, trylast=True)
+def pytest_handlecrashitem(crashitem: str, report: pytest.TestReport, sched: Any) -> None:
+    """Make the case that a lost worker was at incomplete, never failed."""
+    sched.config.pluginmanager.get_plugin(CONTROLLER).case_lost(crashitem, report)

@@ -1,0 +1,48 @@
+"""Running the body of a Python case, plain or async, and finding what nobody awaited."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+
+import anyio
+import pytest
+
+from pytest_mst.plugin.body import NeverAwaited
+from pytest_mst.plugin.pytest_private import arguments_of
+
+UNAWAITED_MARK = "was never awaited"
+"""How CPython's RuntimeWarning about a coroutine ends: it has no type of its own
+(Python/../genobject.c, _PyErr_WarnUnawaitedCoroutine)."""
+
+
+def call_body(item: pytest.Function) -> None:
+    """Call a test function; run what it returns where that is to be awaited.
+
+    Raises:
+        NeverAwaited: the body left a coroutine behind, so that something it asked for never ran.
+
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RuntimeWarning)
+        function, arguments = item.obj, arguments_of(item)
+        if inspect.iscoroutinefunction(function):
+            anyio.run(functools.partial(function, **arguments))
+        elif inspect.isawaitable(result := function(**arguments)):
+            msg = f"the body returned {type(result).__name__}, never awaited: write `async def`"
+            if inspect.iscoroutine(result):
+                result.close()
+            raise NeverAwaited(msg)
+    unawaited = [one for one in caught if _is_unawaited(one)]
+    for one in caught:
+        if one not in unawaited:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    if unawaited:
+        raise NeverAwaited(str(unawaited[0].message))
+
+
+def _is_unawaited(warning: warnings.WarningMessage) -> bool:
+    return issubclass(warning.category, RuntimeWarning) and str(warning.message).endswith(
+        UNAWAITED_MARK
+    )

@@ -1,0 +1,118 @@
+"""What a Python case's fixtures and test body say about its attempt, as a grade or an ending."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from pytest_mst.attempt.collect import FinishedAttempt, not_stored, store_outcomes
+from pytest_mst.attempt.job import BODY
+from pytest_mst.domain.ending import (
+    Broke,
+    InfrastructureError,
+    InfrastructureFailure,
+    Trial,
+)
+from pytest_mst.domain.errors import StoreError
+from pytest_mst.domain.evidence import Evidence
+from pytest_mst.domain.score import GradeOutcome, GraderFailure, Score
+from pytest_mst.plugin.case_item import CaseItem
+from pytest_mst.store.append import RunWriter
+
+_REASON_LIMIT_CHARS = 4_000
+
+
+class NotATrial(Exception):
+    """Raised by the fixture `trial` so that the body does not run on what is no trial."""
+
+
+class NeverAwaited(Exception):
+    """A body left a coroutine behind that nobody awaited."""
+
+
+def body_grade(case: CaseItem, reason: str) -> GradeOutcome:
+    """Return what fixtures and body said of a finished trial.
+
+    Only `AssertionError` and `pytest.fail` in the body fail a trial; anything else that was
+    raised means that the body could not grade it, and so does never looking at it.
+
+    Args:
+        case: the case, with what its phases raised and what its body looked at.
+        reason: the text of the failure, as pytest shows it.
+
+    """
+    raised = [(when, one.value) for when, one in case.errors if when != "teardown"]
+    level = case.looked.level
+    if not raised:
+        graded_by_marks = case.case.expected.writes is not None or case.declared_writes
+        if level is None and not graded_by_marks:
+            return GraderFailure(BODY, "the test body never looked at its trial")
+        return Score(BODY, passed=True, evidence=level or Evidence.CLAIMED)
+    when, error = raised[0]
+    if when == "call" and is_assertion(error):
+        text = (reason or str(error))[-_REASON_LIMIT_CHARS:]
+        return Score(BODY, passed=False, evidence=level or Evidence.CLAIMED, reason=text)
+    where = "a fixture" if when == "setup" else "the test body"
+    return GraderFailure(BODY, f"{where} raised {named(error)}")
+
+
+def add_body_grade(
+    writer: RunWriter, finished: FinishedAttempt, outcome: GradeOutcome
+) -> FinishedAttempt:
+    """Store what the body said, and return the attempt with it."""
+    try:
+        record = store_outcomes(writer, finished.record, [outcome])
+    except StoreError as error:
+        return replace(
+            finished, record=replace(finished.record, ending=not_stored(error)), outcomes=()
+        )
+    return replace(finished, record=record, outcomes=(*finished.outcomes, outcome))
+
+
+def failure_before_end(error: BaseException, *, ran_client: bool) -> InfrastructureFailure:
+    """Return the ending of an attempt whose body or fixture broke before its client ended.
+
+    Args:
+        error: what was raised.
+        ran_client: whether the body itself is the client (it asked for the proxy, not for
+            `mst`), so that what it raises is the client's program failing.
+
+    """
+    for leaf in leaves(error):
+        if isinstance(leaf, InfrastructureError):
+            return leaf.failure
+    detail = "".join(traceback.format_exception(error))
+    if ran_client:
+        return InfrastructureFailure(
+            Broke.CLIENT_APP, f"the test body raised {named(error)}", retryable=True, detail=detail
+        )
+    reason = f"a fixture or the test body raised {named(error)} before the client had ended"
+    return InfrastructureFailure(Broke.SETUP, reason, retryable=False, detail=detail)
+
+
+def is_assertion(error: BaseException) -> bool:
+    """Tell whether an error is the body's way to fail a trial."""
+    return all(isinstance(one, AssertionError | pytest.fail.Exception) for one in leaves(error))
+
+
+def is_trial(finished: FinishedAttempt) -> bool:
+    """Tell whether an attempt counts."""
+    return isinstance(finished.record.ending, Trial)
+
+
+def named(error: BaseException) -> str:
+    """Return the type and the first line of an error."""
+    text = str(error).strip().split("\n", 1)[0]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors of a group, or the error itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error

@@ -1,0 +1,242 @@
+"""The process that decides: it compares what was planned with what is there, and says so.
+
+Only it writes a run's figures and chooses the exit code, so that a case that nobody reported is
+incomplete and never forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+
+from pytest_mst.attempt.lost import store_lost
+from pytest_mst.domain.ending import Broke, InfrastructureFailure
+from pytest_mst.domain.errors import StoreError
+from pytest_mst.domain.plan import RunPlan, plan_from_json
+from pytest_mst.domain.run import AttemptId, utc_text
+from pytest_mst.domain.score import CaseVerdict
+from pytest_mst.plugin.case_item import CaseItem
+from pytest_mst.plugin.discover import is_eval_file
+from pytest_mst.plugin.eval_run import EvalRun, module_eval_name, python_names
+from pytest_mst.plugin.loading import shown_path
+from pytest_mst.plugin.outcomes import CASE_PROPERTY, AttemptNote, decides, note_of, verdict_of
+from pytest_mst.plugin.progress import Progress
+from pytest_mst.plugin.session import EvalSession
+from pytest_mst.report.attempts import AttemptRow
+from pytest_mst.report.documents import Circumstances
+from pytest_mst.report.exit import ExitCode, exit_code
+from pytest_mst.report.finish import finish_run
+from pytest_mst.report.summary import RunSummary
+from pytest_mst.report.terminal import closing_lines
+from pytest_mst.store.read import read_document
+
+REFUSED_ATTRIBUTE = "mst_refused"
+"""On the report of a collection that failed for a mistake of the user's: the message."""
+
+
+class Controller:
+    """Counts what is reported, and closes the runs."""
+
+    def __init__(self, config: pytest.Config, session: EvalSession, progress: Progress) -> None:
+        self._config = config
+        self._session = session
+        self._progress = progress
+        self._reported: dict[str, dict[AttemptId, AttemptRow]] = {}
+        self._incomplete = 0
+        """Cases reported as incomplete, which pytest counts as failed set-ups."""
+        self._refusals: dict[str, None] = {}
+        self._summaries: list[tuple[EvalRun, RunSummary]] = []
+        self._store_errors: list[StoreError] = []
+        self._selected_cases = 0
+        """How many cases were collected and chosen."""
+
+    def collected(self, cases: Sequence[CaseItem]) -> None:
+        """Take note of the cases that were collected and chosen in this process."""
+        self._selected_cases = len(cases)
+        for run in self._session.runs.values():
+            planned = sum(case.trials for case in cases if case.run is run and not case.case.skip)
+            self._progress.watch(run.layout, planned)
+
+    def collected_by_worker(self, ids: Sequence[str]) -> None:
+        """Take note of the runs that workers have cases of; all collect the same."""
+        if self._session.runs:
+            return
+        for path in dict.fromkeys(self._config.rootpath / one.partition("::")[0] for one in ids):
+            prepared = self._session.prepared.get(path) if is_eval_file(path) else None
+            root = self._session.root
+            name = prepared.loaded.config.name if prepared else module_eval_name(path, root)
+            run = self._session.run(name, prepared)
+            plan = stored_plan(run)
+            if plan is not None:
+                self._selected_cases += len(plan.cases)
+                self._progress.watch(run.layout, sum(1 for _ in plan.attempts))
+        self._progress.tick_from_thread()
+
+    def worker_lost(self, worker: str) -> None:
+        """Write down the attempts that a worker took along, before others are given its cases."""
+        for run in self._session.runs.values():
+            try:
+                store_lost(run.writer, stored_plan(run), worker)
+            except StoreError as error:
+                self._store_errors.append(error)
+
+    def case_lost(self, nodeid: str, report: pytest.TestReport) -> None:
+        """Make the report of a case whose worker is lost one of an incomplete case."""
+        path = self._config.rootpath / nodeid.partition("::")[0]
+        if str(report.outcome) != "rerun" and (is_eval_file(path) or self._is_marked(nodeid)):
+            report.when = "setup"
+            report.user_properties.append((CASE_PROPERTY, CaseVerdict.INCOMPLETE.value))
+
+    def _is_marked(self, nodeid: str) -> bool:
+        """Tell whether an item of a Python file is one of its run's cases."""
+        path, _, tail = nodeid.partition("::")
+        root = self._session.root
+        run = self._session.runs.get(module_eval_name(root / path, root))
+        plan = stored_plan(run) if run is not None else None
+        return plan is not None and any(
+            tail in python_names(one.case, one.variant) for one in plan.cases
+        )
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count, and keep what may not be on disk."""
+        self._progress.clear()
+        note = note_of(report)
+        if note is not None:
+            self._keep(note)
+        elif decides(report) and verdict_of(report) is CaseVerdict.INCOMPLETE:
+            self._incomplete += 1
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep what was refused."""
+        message = getattr(report, REFUSED_ATTRIBUTE, None)
+        if message is not None:
+            self._refusals[message] = None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(
+        self, session: pytest.Session, exitstatus: int | pytest.ExitCode
+    ) -> Iterator[Any]:
+        """Close the runs and choose the exit code, before reporters read it."""
+        self._progress.close()
+        if not self._config.option.collectonly:
+            self._close_runs()
+        session.exitstatus = self._exit_status(session, exitstatus)
+        return (yield)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print one block for each eval."""
+        show_closing(terminalreporter, self._config, self._summaries, self._store_errors)
+        if not self._selected_cases and not self._refusals:
+            show_none_selected(terminalreporter, self._config, self._session)
+
+    def _keep(self, note: AttemptNote) -> None:
+        """Keep an infrastructure failure, which may be one of storing it."""
+        if note.state != "infrastructure" or note.broke is None:
+            return
+        attempt = AttemptId(note.variant, note.case, note.trial)
+        ending = InfrastructureFailure(Broke(note.broke), note.reason, note.retryable)
+        row = AttemptRow(attempt, note.locator, ending)
+        self._reported.setdefault(note.run, {})[attempt] = row
+
+    def _close_runs(self) -> None:
+        for run in self._session.runs.values():
+            try:
+                plan = stored_plan(run)
+                if plan is None:
+                    continue
+                store_lost(run.writer, plan)
+                summary = finish_run(
+                    plan,
+                    run.writer,
+                    circumstances=circumstances(),
+                    finished_at=utc_text(datetime.now(UTC)),
+                    reported=self._reported.get(run.run_id),
+                )
+                self._summaries.append((run, summary))
+            except StoreError as error:
+                self._store_errors.append(error)
+
+    def _exit_status(
+        self, session: pytest.Session, exitstatus: int | pytest.ExitCode
+    ) -> int | pytest.ExitCode:
+        code = pytest.ExitCode
+        stopped = stopped_at_failures(self._config)
+        if self._refusals:
+            return code.USAGE_ERROR
+        if exitstatus == code.INTERRUPTED and not stopped:
+            return exitstatus
+        if exitstatus not in (
+            code.OK,
+            code.TESTS_FAILED,
+            code.NO_TESTS_COLLECTED,
+            code.INTERRUPTED,
+        ):
+            return exitstatus
+        if stopped:
+            exitstatus = code.TESTS_FAILED  # xdist says 2 for -x, pytest itself 1
+        failed_otherwise = session.testsfailed > self._incomplete
+        if exitstatus == code.TESTS_FAILED and failed_otherwise:
+            return code.TESTS_FAILED
+        if not self._selected_cases:
+            return code.TESTS_FAILED if session.testsfailed else code.NO_TESTS_COLLECTED
+        if self._store_errors:
+            return int(ExitCode.INCOMPLETE)
+        return int(exit_code(summary for _, summary in self._summaries))
+
+
+def stored_plan(run: EvalRun) -> RunPlan | None:
+    """Return the plan that the process which collected the run wrote down.
+
+    Raises:
+        StoreError: it cannot be read.
+
+    """
+    stored = read_document(run.layout.run_json)
+    return None if stored is None else plan_from_json(stored)
+
+
+def circumstances() -> Circumstances:
+    """Return what runs are made with."""
+    return Circumstances(version=version("pytest-mst"))
+
+
+def stopped_at_failures(config: pytest.Config) -> bool:
+    """Tell whether xdist stopped the session because of -x or --maxfail."""
+    dsession = config.pluginmanager.get_plugin("dsession")
+    return dsession is not None and str(dsession.shouldstop).startswith("stopping after")
+
+
+def show_closing(
+    terminal: pytest.TerminalReporter,
+    config: pytest.Config,
+    summaries: list[tuple[EvalRun, RunSummary]],
+    errors: list[StoreError],
+) -> None:
+    """Print the closing block of each eval, and what could not be stored."""
+    for run, summary in summaries:
+        terminal.section(f"eval {run.name}", sep="=", bold=True)
+        shown = shown_path(config, run.layout.run_dir)
+        for line in closing_lines(summary, shown, can_resume=False):
+            terminal.line(line)
+    for error in errors:
+        terminal.section("a run could not be stored", sep="=", red=True)
+        terminal.line(str(error))
+
+
+def show_none_selected(
+    terminal: pytest.TerminalReporter, config: pytest.Config, session: EvalSession
+) -> None:
+    """Say that no eval case was selected, and where they were looked for."""
+    places = ", ".join(shown_path(config, path) for path in session.selected.looked_in)
+    terminal.section("no eval case selected", sep="=", yellow=True)
+    terminal.line(
+        f"looked in {places or 'no place'} for *.eval.yaml, *.eval.yml, *.eval.json, and tests "
+        "marked `mst`"
+    )
+    chosen = session.settings.overrides
+    if chosen:
+        terminal.line("chosen by " + ", ".join(f"--mst-{key}" for key in chosen))

@@ -1,0 +1,232 @@
+"""The engine: makes attempts ahead of pytest's loop, several at once, in one background loop.
+
+All bookkeeping is on pytest's thread; the loop's thread only runs tasks. (A lock shared with
+done-callbacks can deadlock: starting a task waits for the loop's thread.)
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
+
+import anyio
+import anyio.from_thread
+
+from pytest_mst.attempt.collect import FinishedAttempt, collect
+from pytest_mst.attempt.job import AttemptJob
+from pytest_mst.attempt.load_check import check_evals
+from pytest_mst.attempt.prepared import PreparedEval
+from pytest_mst.domain.eval_config import Variant
+from pytest_mst.domain.loaded import LoadedEval
+from pytest_mst.domain.run import AttemptId
+from pytest_mst.proxy.hub import Hub
+from pytest_mst.store.append import RunWriter
+
+_T = TypeVar("_T")
+
+JobKey: TypeAlias = tuple[str, AttemptId]
+"""Run id and attempt."""
+
+_TICK_S = 0.5
+_CANCEL_BOUND_S = 15.0
+
+
+class Job:
+    """An attempt to make and where it is written."""
+
+    __slots__ = ("attempt", "key", "writer")
+
+    def __init__(self, attempt: AttemptJob, writer: RunWriter) -> None:
+        self.attempt = attempt
+        self.writer = writer
+        self.key: JobKey = (writer.layout.run_id, attempt.id)
+
+
+class Engine:
+    """Runs attempts in a background event loop; one per process."""
+
+    def __init__(self, concurrency: int, on_wait: Callable[[], None]) -> None:
+        """Make an engine that is not yet started.
+
+        Args:
+            concurrency: attempts under way at once in this process.
+            on_wait: called on pytest's thread, about twice a second while it waits.
+
+        """
+        self.set_concurrency(concurrency)
+        self.upcoming: Callable[[], Iterator[Job]] = lambda: iter(())
+        """The attempts that pytest's loop will ask for next, in its order."""
+        self._on_wait = on_wait
+        self._futures: dict[JobKey, concurrent.futures.Future[FinishedAttempt | None]] = {}
+        self._asked_for: set[JobKey] = set()
+        self._stopped = False
+        self._under_way = 0
+        """Written by the loop's thread only."""
+        self._stack = ExitStack()
+        self._portal: anyio.from_thread.BlockingPortal | None = None
+        self._hub: Hub | None = None
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    def set_concurrency(self, concurrency: int) -> None:
+        """Say how many attempts are under way at once; before the first."""
+        self.concurrency = concurrency
+        self.ahead = 2 * concurrency
+        """How many attempts may be queued, under way, or ended and not yet asked for."""
+
+    @property
+    def portal(self) -> anyio.from_thread.BlockingPortal:
+        """The way into the background loop, which is started at the first use."""
+        if self._portal is None:
+            self._portal = self._stack.enter_context(anyio.from_thread.start_blocking_portal())
+            self._hub = self._stack.enter_context(self._portal.wrap_async_context_manager(Hub()))
+            self._limiter = self._portal.call(anyio.CapacityLimiter, self.concurrency)
+        return self._portal
+
+    @property
+    def hub(self) -> Hub:
+        """The servers' connections; they live in the background loop."""
+        _ = self.portal
+        assert self._hub is not None
+        return self._hub
+
+    def call(self, function: Callable[..., Awaitable[_T]], *args: Any) -> _T:
+        """Run an async function in the background loop and wait for it."""
+        return self.portal.call(function, *args)
+
+    def load_check(
+        self,
+        evals: Mapping[Path, tuple[LoadedEval, Sequence[Variant]]],
+        objects: Mapping[str, object] = MappingProxyType({}),
+    ) -> dict[Path, PreparedEval]:
+        """List the servers of evals and settle their write modes.
+
+        Args:
+            evals: the evals, each with its chosen variants.
+            objects: live server objects in this process, by label.
+
+        Raises:
+            MstError: a server's writes are not accounted for, or a variable is not set.
+
+        """
+        if not evals:
+            return {}
+        return self.call(check_evals, evals, self.hub, os.environ, objects)
+
+    def hold(self, serve: Callable[..., Awaitable[Any]]) -> None:
+        """Start what stays open in the background loop; return once it is ready.
+
+        Raises what it raises before it is.
+        """
+        self.portal.start_task(serve)
+
+    def submit(self, function: Callable[..., Awaitable[_T]], *args: Any) -> _T:
+        """Run an async function in the background loop; showing progress while it lasts."""
+        return self.wait_for(self.portal.start_task_soon(function, *args))
+
+    def wait_for(self, future: concurrent.futures.Future[_T]) -> _T:
+        """Wait for what runs in the background loop, showing progress meanwhile."""
+        try:
+            while True:
+                with contextlib.suppress(concurrent.futures.TimeoutError):
+                    return future.result(timeout=_TICK_S)
+                if future.done():
+                    return future.result()
+                self._on_wait()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def get(self, job: Job) -> FinishedAttempt | None:
+        """Wait for an attempt, made ahead or made now; `None` when the engine was stopped first."""
+        future = self._futures.get(job.key)
+        if future is None:
+            future = self._start(job)
+        self._refill()
+        self._asked_for.add(job.key)
+        try:
+            return self.wait_for(future)
+        finally:
+            self._futures.pop(job.key, None)
+
+    def get_if_begun(self, job: Job) -> FinishedAttempt | None:
+        """Wait for an attempt that is under way or has ended; begin none."""
+        return self.get(job) if job.key in self._futures else None
+
+    def _start(self, job: Job) -> concurrent.futures.Future[FinishedAttempt | None]:
+        future = self.portal.start_task_soon(self._take_turn, job)
+        self._futures[job.key] = future
+        return future
+
+    def _refill(self) -> None:
+        room = self.ahead - len(self._futures)
+        if self._stopped or room < max(1, self.ahead // 4):
+            return
+        for job in self.upcoming():
+            if job.key not in self._futures and job.key not in self._asked_for:
+                self._start(job)
+                room -= 1
+                if room <= 0:
+                    return
+
+    async def _take_turn(self, job: Job) -> FinishedAttempt | None:
+        assert self._limiter is not None
+        async with self._limiter:  # first come, first served: the head of pytest's order first
+            if self._stopped:
+                return None
+            self._under_way += 1
+            try:
+                return await collect(job.attempt, self.hub_in_loop, job.writer)
+            finally:
+                self._under_way -= 1
+
+    @property
+    def hub_in_loop(self) -> Hub:
+        """The hub, for code that runs in the background loop itself."""
+        assert self._hub is not None
+        return self._hub
+
+    def stop(self) -> None:
+        """Begin no other attempt; those under way go on."""
+        self._stopped = True
+
+    def drain(self) -> None:
+        """Let the attempts under way end and be recorded, and begin no other.
+
+        Each is bounded by its own deadline.
+        """
+        self.stop()
+        for key, future in list(self._futures.items()):
+            with contextlib.suppress(concurrent.futures.CancelledError):
+                self.wait_for(future)
+            del self._futures[key]
+
+    def cancel(self) -> None:
+        """Cut the attempts under way short; each records that, within a bound."""
+        self.stop()
+        futures = list(self._futures.values())
+        for future in futures:
+            future.cancel()
+        if self._portal is not None:
+            self._portal.call(self._settle)
+        self._futures.clear()
+
+    async def _settle(self) -> None:
+        """Wait until every attempt that was cut short has said so."""
+        with anyio.move_on_after(_CANCEL_BOUND_S):
+            while self._under_way:  # cancelled tasks end in their own time; there is no one event
+                await anyio.lowlevel.checkpoint()
+
+    def close(self) -> None:
+        """End the background loop and every server with it. Safe to call twice."""
+        self.stop()
+        for future in self._futures.values():
+            future.cancel()
+        self._futures.clear()
+        self._stack.close()
+        self._portal = None

@@ -1,0 +1,135 @@
+"""One eval's run in this process: its name, where it is written, and what is planned."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_mst.attempt.prepared import PreparedEval
+from pytest_mst.attempt.write_modes import write_modes
+from pytest_mst.domain.eval_config import Variant
+from pytest_mst.domain.json_value import content_hash
+from pytest_mst.domain.loaded import DatasetInfo
+from pytest_mst.domain.plan import (
+    PlannedCase,
+    RunPlan,
+    ServerInfo,
+    ToolCounts,
+    VariantInfo,
+    tools_hash,
+)
+from pytest_mst.eval_files.environment import secrets_of
+from pytest_mst.store.append import RunWriter
+from pytest_mst.store.layout import RunLayout
+from pytest_mst.store.redact import Redactor
+
+
+@dataclass(slots=True)
+class EvalRun:
+    """One eval's run."""
+
+    name: str
+    run_id: str
+    created_at: str
+    layout: RunLayout
+    writer: RunWriter
+    prepared: list[PreparedEval] = field(default_factory=list)
+    """The evals it draws on: one for an eval file; the ones that its tests name for Python."""
+    available: int = 0
+    """How many cases by variants there are in all, chosen or not."""
+
+    def take_in(self, prepared: PreparedEval, environ: Mapping[str, str]) -> None:
+        """Draw on one more eval; what it keeps secret is kept out of everything written."""
+        if any(one is prepared for one in self.prepared):
+            return
+        self.prepared.append(prepared)
+        secrets = [secrets_of(one.loaded.config, environ) for one in self.prepared]
+        self.writer.redactor = Redactor(frozenset().union(*secrets))
+
+    def plan(
+        self,
+        cases: Sequence[PlannedCase],
+        variants: Sequence[VariantInfo],
+        selection: Mapping[str, object],
+        *,
+        partial: bool,
+    ) -> RunPlan:
+        """Return what the run is to do, as `run.json` holds it."""
+        datasets: list[DatasetInfo] = []
+        for prepared in self.prepared:
+            datasets.extend(prepared.loaded.datasets)
+        config = self.prepared[0].loaded.config if self.prepared else None
+        return RunPlan(
+            run_id=self.run_id,
+            eval_name=self.name,
+            config_id=self.name,
+            content_hash=content_hash(
+                [
+                    [
+                        one.loaded.config.model_dump(
+                            mode="json", by_alias=True, exclude_defaults=True
+                        )
+                    ]
+                    + [dataset.content_hash for dataset in one.loaded.datasets]
+                    for one in self.prepared
+                ]
+            ),
+            created_at=self.created_at,
+            cases=tuple(cases),
+            partial=partial,
+            selection=dict(selection),  # type: ignore[arg-type]  # options are JSON by making
+            variants=tuple(variants),
+            datasets=tuple(datasets),
+            baseline=config.baseline if config else None,
+        )
+
+
+def variant_info(
+    prepared: PreparedEval, variant: Variant, client: str, model: str | None
+) -> VariantInfo:
+    """Return a variant as a run names it."""
+    config = prepared.loaded.config
+    modes = write_modes(prepared.loaded, variant, prepared.servers)
+    servers = []
+    for label, mode in modes.items():
+        state = prepared.servers[label]
+        tools = state.tools_for(config.servers[label])
+        servers.append(
+            ServerInfo(
+                label=label,
+                write_mode=mode,
+                tools=ToolCounts.of(tools),
+                tools_hash=tools_hash(tools),
+                protocol=state.protocol,
+                name=state.name,
+                version=state.version,
+            )
+        )
+    return VariantInfo(variant.name, client, model, tuple(servers))
+
+
+def run_id_for(session_run_id: str, eval_name: str) -> str:
+    """Return the id of one eval's run: the session's moment, and six hex digits of its own.
+
+    Every process of a session arrives at the same id, without asking the others.
+    """
+    moment = session_run_id.rpartition("-")[0]
+    digest = hashlib.sha256(f"{session_run_id}\0{eval_name}".encode("utf-8", "backslashreplace"))
+    return f"{moment}-{digest.hexdigest()[:6]}"
+
+
+def python_names(case: str, variant: str) -> tuple[str, ...]:
+    """Return the names an item of a Python case can have in its file: with its variant or not."""
+    with_ids = case.removesuffix("]") + f"-{variant}]" if case.endswith("]") else None
+    return (case, with_ids or f"{case}[{variant}]")
+
+
+def module_eval_name(test_file: Path, root: Path) -> str:
+    """Return the name of the eval that a Python file's marked tests make up: its dotted path."""
+    try:
+        relative = test_file.relative_to(root)
+    except ValueError:
+        relative = Path(test_file.name)
+    return ".".join(relative.with_suffix("").parts)

@@ -1,0 +1,22 @@
+"""Where the plugin keeps its state: in pytest's stashes, never on `config` or items."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_mst.domain.score import CaseVerdict
+    from pytest_mst.plugin.case_item import CaseItem
+    from pytest_mst.plugin.session import EvalSession
+    from pytest_mst.plugin.upcoming import Upcoming
+
+SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
+"""On `config`: this process's evals. Only with `--mst`."""
+CASE: pytest.StashKey[CaseItem] = pytest.StashKey()
+"""On an item that is an eval case by one variant."""
+UPCOMING: pytest.StashKey[Upcoming] = pytest.StashKey()
+"""On `session`: the attempts that are still to be asked for."""
+VERDICT: pytest.StashKey[CaseVerdict] = pytest.StashKey()
+"""On a case's item, from the moment its verdict is known until it is reported."""

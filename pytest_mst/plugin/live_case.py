@@ -1,0 +1,230 @@
+"""What the fixtures of a Python case hand out: a finished trial, or an attempt under way."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import anyio
+import pytest
+
+from pytest_mst.attempt.live import LiveAttempt
+from pytest_mst.attempt.trial_view import FinishedTrial, WriteRecord
+from pytest_mst.domain.ending import (
+    Broke,
+    InfrastructureError,
+    InfrastructureFailure,
+    Trial,
+)
+from pytest_mst.domain.evidence import Evidence
+from pytest_mst.domain.json_value import JsonObject
+from pytest_mst.plugin.body import NotATrial, failure_before_end, is_assertion
+from pytest_mst.plugin.case_item import CaseItem
+from pytest_mst.plugin.session import EvalSession
+from pytest_mst.proxy.record import ObservedCall
+
+
+def finished_trial(session: EvalSession, case: CaseItem) -> FinishedTrial:
+    """Wait for the attempt of the trial under way and hand it out.
+
+    Raises:
+        NotATrial: there is nothing to grade, so that the body does not run.
+
+    """
+    assert case.target is not None
+    case.finished = session.engine.get(case.job(case.trial, case.target))
+    if case.finished is None or not isinstance(case.finished.record.ending, Trial):
+        raise NotATrial
+    return FinishedTrial(case.finished.record, case.finished.writes, case.looked)
+
+
+class InputRun(Awaitable[FinishedTrial]):
+    """One input to run: nothing happens until it is awaited."""
+
+    def __init__(self, conversation: Conversation, text: str | None) -> None:
+        self._conversation = conversation
+        self._text = text
+        self.awaited = False
+
+    def __await__(self) -> Generator[Any, Any, FinishedTrial]:
+        """Run the input in the background loop, and wait for it without blocking this one."""
+        self.awaited = True
+        return self._run().__await__()
+
+    async def _run(self) -> FinishedTrial:
+        return await anyio.to_thread.run_sync(
+            self._conversation.run_now, self._text, abandon_on_cancel=True
+        )
+
+
+class Conversation:
+    """Runs inputs in the case's attempt; repeated calls continue one conversation."""
+
+    def __init__(self, live: LiveCase) -> None:
+        self._live = live
+        self.started: list[InputRun] = []
+
+    def run(self, input: str | None = None) -> InputRun:
+        """Give the client an input; await the result.
+
+        Args:
+            input: as a user would say it; the marker's own where there is none.
+
+        Returns:
+            What to await for the trial so far: its answer, trace and writes.
+
+        Raises:
+            InfrastructureError: the input did not end in a trial.
+
+        """
+        self.started.append(InputRun(self, input))
+        return self.started[-1]
+
+    def run_sync(self, input: str | None = None) -> FinishedTrial:
+        """Do as `run`, in a test function that is not async.
+
+        Raises:
+            InfrastructureError: the input did not end in a trial.
+
+        """
+        return self.run_now(input)
+
+    def run_now(self, text: str | None) -> FinishedTrial:
+        """Run an input in the background loop and wait for it on this thread."""
+        return self._live.run(text)
+
+
+class LiveCase:
+    """An attempt under way for a test body."""
+
+    def __init__(self, session: EvalSession, case: CaseItem) -> None:
+        assert case.target is not None
+        self.session = session
+        self.case = case
+        self.conversation = Conversation(self)
+        job = case.job(case.trial, case.target)
+        engine = session.engine
+        self._attempt: LiveAttempt = engine.call(_made, job.attempt, engine.hub, job.writer)
+
+    def open(self) -> None:
+        """Open the boundary.
+
+        Raises:
+            InfrastructureError: a server cannot be used.
+
+        """
+        try:
+            self.session.engine.hold(self._attempt.serve)
+        except InfrastructureError as error:
+            self.case.finished = self.session.store_failure(self.case, error.failure)
+            raise NotATrial from error
+
+    @property
+    def boundary(self) -> Any:
+        """The open boundary."""
+        assert self._attempt.boundary is not None
+        return self._attempt.boundary
+
+    def run(self, text: str | None) -> FinishedTrial:
+        """Run an input in the background loop, and return what there is after it."""
+        record = self.session.engine.submit(self._attempt.run, text)
+        return FinishedTrial(record, self.boundary.entries, self.case.looked)
+
+    def finish(self) -> None:
+        """Close the boundary and store the attempt, with what the body's errors say of it."""
+        raised = next((one.value for when, one in self.case.errors if when == "call"), None)
+        engine = self.session.engine
+        if raised is not None and not isinstance(raised, Exception):
+            self.case.finished = engine.call(_cut_short, self._attempt)
+            return
+        self.case.finished = engine.call(self._attempt.finish, self._failure(raised))
+
+    def _failure(self, raised: BaseException | None) -> InfrastructureFailure | None:
+        unawaited = [one for one in self.conversation.started if not one.awaited]
+        if unawaited and not self._attempt.ran_client:
+            return InfrastructureFailure(
+                Broke.SETUP,
+                "`mst.run(...)` was never awaited, so that the client never ran; write "
+                "`await mst.run(...)` in an async test, or `mst.run_sync(...)`",
+                retryable=False,
+                accepted=False,
+            )
+        if raised is None or self._attempt.ran_client:
+            return None
+        body_is_client = not self.conversation.started and "mst" not in self._fixtures
+        if body_is_client and is_assertion(raised):
+            return None
+        return failure_before_end(raised, ran_client=body_is_client)
+
+    @property
+    def _fixtures(self) -> frozenset[str]:
+        return self.case.fixtures
+
+
+async def _made(*args: Any) -> LiveAttempt:
+    return LiveAttempt(*args)
+
+
+async def _cut_short(attempt: LiveAttempt) -> Any:
+    return attempt.cut_short()
+
+
+class ProxyView:
+    """The dry-run proxy of one attempt, from a test body."""
+
+    def __init__(self, case: CaseItem, live: LiveCase | None, calls: list[ObservedCall]) -> None:
+        self._case = case
+        self._live = live
+        self._calls = calls
+
+    @property
+    def calls(self) -> list[ObservedCall]:
+        """Every tool call that reached the proxy, in order; reads too."""
+        self._case.looked.note(Evidence.REQUESTED)
+        return self._calls
+
+    def call(
+        self, server: str, tool: str, arguments: JsonObject | None = None
+    ) -> Mapping[str, Any]:
+        """Call a tool through the proxy and return the raw `tools/call` result.
+
+        Raises:
+            ToolCallError: the call got a protocol error.
+            InfrastructureError: the attempt cannot go on.
+
+        """
+        live = self._open()
+        return live.session.engine.submit(live.boundary.call_tool, server, tool, arguments)
+
+    def transport(self, server: str) -> AbstractAsyncContextManager[Any]:
+        """Return an in-memory MCP transport, for `mcp.Client(dry_run_proxy.transport("chat"))`."""
+        from pytest_mst.proxy.bridge import bridged_transport
+
+        live = self._open()
+        return bridged_transport(live.session.engine.portal, live.boundary, server)
+
+    def _open(self) -> LiveCase:
+        if self._live is None:
+            msg = "this attempt has ended; without the fixture `trial` the proxy is open"
+            raise RuntimeError(msg)
+        return self._live
+
+
+def proxy_view(request: pytest.FixtureRequest, case: CaseItem) -> ProxyView:
+    """Return the proxy of the attempt: open, or of the finished trial."""
+    if case.run_by == "engine":
+        request.getfixturevalue("trial")
+        assert case.finished is not None
+        return ProxyView(case, None, list(case.finished.calls))
+    live: LiveCase = request.getfixturevalue("_mst_live")
+    return ProxyView(case, live, live.boundary.calls)
+
+
+def write_record_view(request: pytest.FixtureRequest, case: CaseItem) -> WriteRecord:
+    """Return the write record of the attempt, as it grows or as it was."""
+    if case.run_by == "engine":
+        finished: FinishedTrial = request.getfixturevalue("trial")
+        return finished.writes
+    live: LiveCase = request.getfixturevalue("_mst_live")
+    return WriteRecord(live.boundary.entries, case.looked)

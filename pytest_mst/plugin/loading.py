@@ -1,0 +1,140 @@
+"""Loading, done once and by the controller, before anything is collected.
+
+It reads the selected eval files, lists every server and settles each write mode. Whatever is
+wrong is one message and exit code 4, with nothing started.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_mst.clients.registry import check_options, client_named
+from pytest_mst.domain.errors import (
+    EvalFileError,
+    EvalFileErrors,
+    OptionsError,
+    Place,
+    SelectionError,
+)
+from pytest_mst.domain.eval_config import Variant
+from pytest_mst.domain.loaded import LoadedCase, LoadedEval
+from pytest_mst.eval_files.load import load_eval
+from pytest_mst.plugin.discover import Selected, selected_evals
+from pytest_mst.plugin.engine import Engine
+from pytest_mst.plugin.options import Settings
+from pytest_mst.plugin.progress import Progress
+from pytest_mst.plugin.session import EvalSession, concurrency, start_session
+
+
+def load_session(config: pytest.Config, progress: Progress) -> EvalSession:
+    """Read and check the selected evals, and return the session they make up.
+
+    Raises:
+        MstError: something is wrong in a file, an option or the load check.
+
+    """
+    settings = Settings.of(config)
+    selected = selected_evals(config)
+    loaded = _read_all(config, selected)
+    _check_names(config, [loaded[path] for path in selected.evals])
+    chosen = {path: (one, _variants(one, settings)) for path, one in loaded.items()}
+    _check_selection(settings, list(loaded.values()))
+    for path in selected.evals:
+        one, variants = chosen[path]
+        _check_clients(one, variants, settings)
+    engine = Engine(
+        concurrency(settings, [one.config for one in loaded.values()], workers=1), progress.tick
+    )
+    config.add_cleanup(engine.close)
+    prepared = engine.load_check({path: pair for path, pair in chosen.items() if pair[1]})
+    return start_session(config, prepared, selected, engine)
+
+
+def shown_path(config: pytest.Config, path: Path) -> str:
+    """Write a path as the user would: relative to the working folder where it lies below it."""
+    base = config.invocation_params.dir
+    return str(path.relative_to(base)) if path.is_relative_to(base) else str(path)
+
+
+def _read_all(config: pytest.Config, selected: Selected) -> dict[Path, LoadedEval]:
+    loaded: dict[Path, LoadedEval] = {}
+    errors: list[EvalFileError] = []
+    for path in (*selected.evals, *selected.named):
+        try:
+            loaded[path] = load_eval(
+                path,
+                environ=os.environ,
+                shown=lambda one: shown_path(config, one),
+                needs_cases=path in selected.evals,
+            )
+        except EvalFileErrors as found:
+            errors.extend(found.errors)
+    if errors:
+        raise EvalFileErrors(errors)
+    return loaded
+
+
+def _check_names(config: pytest.Config, evals: Sequence[LoadedEval]) -> None:
+    """Refuse two evals of one name: their runs would lie in one folder."""
+    seen: dict[str, LoadedEval] = {}
+    for one in evals:
+        other = seen.setdefault(one.config.name.casefold(), one)
+        if other is not one:
+            raise EvalFileError(
+                one.place("name"),
+                f"the eval in {shown_path(config, other.path)} has the name "
+                f"{other.config.name!r} too",
+                "give each eval a name of its own",
+            )
+
+
+def _variants(loaded: LoadedEval, settings: Settings) -> tuple[Variant, ...]:
+    there = loaded.config.variants_or_default
+    return tuple(v for v in there if not settings.variants or v.name in settings.variants)
+
+
+def _check_selection(settings: Settings, evals: Sequence[LoadedEval]) -> None:
+    """Refuse options that name what no selected eval has."""
+    if settings.client is not None:
+        client_named(settings.client, asked_by="--mst-client")
+    if not evals:
+        return
+    variants = dict.fromkeys(v.name for one in evals for v in one.config.variants_or_default)
+    for name in settings.variants:
+        if name not in variants:
+            raise SelectionError(option="--mst-variant", given=name, valid=list(variants))
+
+
+def _check_clients(loaded: LoadedEval, variants: Sequence[Variant], settings: Settings) -> None:
+    """Let every client look at what it will be given, before anything is started."""
+    config = loaded.config
+    for one in loaded.tagged(settings.tags or config.filter_tags):
+        for variant in variants:
+            name = settings.client or one.case.client or variant.client or config.client
+            place, asked_by = _said_at(loaded, one, variant)
+            try:
+                client = client_named(name, asked_by=asked_by)
+            except SelectionError as error:
+                raise EvalFileError(place, str(error)) from error
+            options = {
+                **config.client_options,
+                **variant.client_options,
+                **one.case.client_options,
+            }
+            try:
+                check_options(client, options)
+            except OptionsError as error:
+                raise EvalFileError(one.place, f"case {one.case.id!r}: {error}") from error
+
+
+def _said_at(loaded: LoadedEval, one: LoadedCase, variant: Variant) -> tuple[Place, str]:
+    """Return where the client of a case is named."""
+    if one.case.client is not None:
+        return one.place, f"client of case {one.case.id!r}"
+    if variant.client is not None:
+        return loaded.place("variants", variant.name), f"client of variant {variant.name!r}"
+    return loaded.place("client"), "client"

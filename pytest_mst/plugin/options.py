@@ -1,0 +1,124 @@
+"""The options, each with its ini setting: command line over ini over what an eval config says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DEFAULT_CONCURRENCY = 8
+DEFAULT_RESULTS = ".mst-results"
+
+EVAL_SUFFIXES = (".eval.yaml", ".eval.yml", ".eval.json")
+"""How the name of an eval config ends."""
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare the options and the ini settings."""
+    group = parser.getgroup("mst", "evals of MCP servers and of the agents that use them")
+    group.addoption(
+        "--mst",
+        action="store_true",
+        default=None,
+        help="run evals: *.eval.yaml, *.eval.yml, *.eval.json, and tests marked `mst`",
+    )
+    parser.addini("mst", "run evals as --mst does", type="bool", default=False)
+    for name, metavar, kind, text in (
+        ("variant", "NAME", "names", "run only this variant of each eval (may be repeated)"),
+        ("tag", "TAG", "names", "run only cases that have this tag (may be repeated)"),
+        ("trials", "N", "count", "attempts at each case, whatever the eval says"),
+        ("client", "NAME", "text", "the client to use, whatever the eval says"),
+        ("concurrency", "N", "count", "attempts under way at once, over all workers (default: 8)"),
+        ("results", "DIR", "text", f"where runs are kept (default: {DEFAULT_RESULTS})"),
+    ):
+        group.addoption(
+            f"--mst-{name}",
+            metavar=metavar,
+            action="append" if kind == "names" else "store",
+            type=_count if kind == "count" else str,
+            default=None,
+            dest=f"mst_{name}",
+            help=text,
+        )
+        help_text = f"as --mst-{name}: {text}"
+        if kind == "names":
+            parser.addini(f"mst_{name}", help_text, type="args", default=[])
+        else:
+            parser.addini(f"mst_{name}", help_text, type="string", default="")
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError(text)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options as they hold for this session; `None` leaves it to the eval config."""
+
+    enabled: bool
+    variants: tuple[str, ...]
+    tags: tuple[str, ...]
+    trials: int | None
+    client: str | None
+    concurrency: int | None
+    results: str | None
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> Settings:
+        """Read the options, and the ini settings behind them.
+
+        Raises:
+            pytest.UsageError: an ini setting is not of its type.
+
+        """
+        return cls(
+            enabled=is_enabled(config),
+            variants=tuple(_value(config, "variant") or ()),
+            tags=tuple(_value(config, "tag") or ()),
+            trials=_number(config, "trials"),
+            client=_value(config, "client") or None,
+            concurrency=_number(config, "concurrency"),
+            results=_value(config, "results") or None,
+        )
+
+    @property
+    def overrides(self) -> dict[str, object]:
+        """What was asked for on top of the evals, as a run stores it."""
+        asked: dict[str, object] = {
+            "variants": list(self.variants) or None,
+            "tags": list(self.tags) or None,
+            "trials": self.trials,
+            "client": self.client,
+        }
+        return {name: value for name, value in asked.items() if value is not None}
+
+    def results_dir(self, root: Path, stated: str | None) -> Path:
+        """Return the folder that runs are kept in: option over ini over the eval's own word."""
+        return root / (self.results or stated or DEFAULT_RESULTS)
+
+
+def is_enabled(config: pytest.Config) -> bool:
+    """Tell whether evals are on."""
+    asked = config.getoption("mst")
+    return bool(config.getini("mst") if asked is None else asked)
+
+
+def _value(config: pytest.Config, name: str) -> Any:
+    given = config.getoption(f"mst_{name}")
+    return config.getini(f"mst_{name}") if given is None else given
+
+
+def _number(config: pytest.Config, name: str) -> int | None:
+    value = _value(config, name)
+    if value in (None, ""):
+        return None
+    try:
+        return _count(str(value))
+    except ValueError:
+        msg = f"mst_{name} takes a whole number from 1, not {value!r}"
+        raise pytest.UsageError(msg) from None

@@ -1,0 +1,288 @@
+"""How an eval case runs as one pytest item: its attempts, then one verdict.
+
+A case whose fixtures are all wider than a function is run like any test, and its call phase
+takes in all of its attempts. A case with function fixtures runs set-up, call and teardown once
+for each attempt, as pytest-rerunfailures does, and its verdict is reported after them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pytest_mst.attempt.collect import FinishedAttempt
+from pytest_mst.domain.ending import InfrastructureFailure, Trial
+from pytest_mst.domain.evidence import lowest
+from pytest_mst.domain.score import CaseVerdict, GradedAttempt, GraderFailure, case_verdict
+from pytest_mst.plugin.body import add_body_grade, body_grade, failure_before_end, named
+from pytest_mst.plugin.case_item import CaseItem
+from pytest_mst.plugin.case_text import AttemptText, case_text
+from pytest_mst.plugin.keys import CASE, SESSION, VERDICT
+from pytest_mst.plugin.outcomes import (
+    ATTEMPT_PHASE,
+    CASE_PROPERTY,
+    EVIDENCE_PROPERTY,
+    RATE_PROPERTY,
+    AttemptNote,
+    CaseFailed,
+    CaseIncomplete,
+    state_of,
+)
+from pytest_mst.plugin.pytest_private import (
+    forget_last_run,
+    has_function_fixtures,
+    outside_capture,
+    run_protocol,
+    sections_of,
+    tear_down_to,
+)
+
+_NOTE_REASON_CHARS = 200
+"""Of an attempt's reason in its report, which is to stay small."""
+
+
+class _Boundary(pytest.Item):
+    """Stands between attempts: of the same parents, so that only function fixtures end."""
+
+    def runtest(self) -> None:
+        """Never run."""
+
+
+class Attempts:
+    """The attempts of one case that have ended, as far as the verdict needs them."""
+
+    def __init__(self, item: pytest.Item, case: CaseItem) -> None:
+        self._item = item
+        self._case = case
+        self._start = time.time()
+        self.graded: list[GradedAttempt] = []
+        self.texts: list[AttemptText] = []
+        self.sections: list[tuple[str, str, str]] = []
+
+    def add(self, finished: FinishedAttempt | None, shown: str = "") -> None:
+        """Take in an attempt and report it, small; the attempt itself is then let go."""
+        case, trial = self._case, self._case.trial
+        graded = GradedAttempt(trial, None) if finished is None else finished.graded
+        self.graded.append(graded)
+        state = state_of(graded)
+        if state != "passed":
+            self.texts.append(AttemptText.of(case.locator(trial), trial, state, finished, shown))
+        ending = graded.ending
+        broken = ending if isinstance(ending, InfrastructureFailure) else None
+        note = AttemptNote(
+            locator=case.locator(trial),
+            run=case.run.run_id,
+            variant=case.variant.name,
+            case=case.case.id,
+            trial=trial,
+            state=state,
+            broke=None if broken is None else broken.broke.value,
+            reason="" if broken is None else broken.reason[:_NOTE_REASON_CHARS],
+            retryable=broken is not None and broken.retryable,
+        )
+        report = pytest.TestReport(
+            nodeid=self._item.nodeid,
+            location=self._item.location,
+            keywords={},
+            outcome="passed",
+            longrepr=None,
+            when=ATTEMPT_PHASE,  # type: ignore[arg-type]  # a phase of our own, that reporters pass over
+            sections=(),
+            duration=0.0,
+            start=self._start,
+            stop=time.time(),
+            user_properties=[note.to_property()],
+        )
+        with outside_capture(self._item.config):
+            self._item.ihook.pytest_runtest_logreport(report=report)
+
+    def decide(self) -> Exception | None:
+        """Settle the case's verdict: note it on the item and return what says it."""
+        case = self._case
+        verdict = case_verdict(self.graded, planned=case.trials, pass_threshold=case.pass_threshold)
+        passed = sum(state_of(one) == "passed" for one in self.graded)
+        trials = sum(isinstance(one.ending, Trial) for one in self.graded)
+        self._item.stash[VERDICT] = verdict
+        self._item.user_properties.append((CASE_PROPERTY, verdict.value))
+        self._item.user_properties.append((RATE_PROPERTY, f"{passed}/{trials}"))
+        evidence = lowest(one.evidence for one in self.graded)
+        if evidence is not None and case.planned().write_case:
+            self._item.user_properties.append((EVIDENCE_PROPERTY, evidence.label))
+        text = case_text(case, verdict, self.graded, self.texts)
+        match verdict:
+            case CaseVerdict.PASSED:
+                return None
+            case CaseVerdict.FAILED:
+                return CaseFailed(text)
+            case CaseVerdict.INCOMPLETE:
+                return CaseIncomplete(text)
+
+
+def run_case(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Run one case, whatever it is written in, and report it once."""
+    case = item.stash[CASE]
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    if case.has_body or has_function_fixtures(item):
+        _run_each_attempt(item, case, nextitem)
+    else:
+        reports = run_protocol(item, nextitem)
+        if VERDICT not in item.stash:
+            _stopped_before_verdict(item, case, reports)
+        for report in _verdict_first(reports):
+            item.ihook.pytest_runtest_logreport(report=report)
+    if VERDICT in item.stash:
+        del item.stash[VERDICT]
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+def _verdict_first(reports: list[pytest.TestReport]) -> Iterator[pytest.TestReport]:
+    """Leave out the set-up that passed where the call's report stands as a failed set-up."""
+    moved = any(report.when == "setup" and not report.passed for report in reports[1:])
+    yield from reports[1:] if moved else reports
+
+
+def run_attempts_inline(item: pytest.Item) -> None:
+    """Take in all attempts of a case in its call phase.
+
+    Raises:
+        CaseFailed: too few of its trials passed.
+        CaseIncomplete: it is short of a graded trial.
+
+    """
+    case, session = item.stash[CASE], item.config.stash[SESSION]
+    attempts = Attempts(item, case)
+    assert case.target is not None  # a case in an eval file has one from the start
+    for trial in range(case.trials):
+        case.begin_trial(trial)
+        attempts.add(session.engine.get(case.job(trial, case.target)))
+    case.begin_trial(0)
+    verdict = attempts.decide()
+    if verdict is not None:
+        raise verdict
+
+
+def _stopped_before_verdict(
+    item: pytest.Item, case: CaseItem, reports: list[pytest.TestReport]
+) -> None:
+    """Make a case incomplete that something else stopped: a fixture, or another plugin.
+
+    Attempts that had already been made are kept; a failure around them leaves them ungraded.
+    """
+    broken = next((one for one in reports if one.failed and one.when != "teardown"), None)
+    if broken is None:
+        return  # skipped
+    session = item.config.stash[SESSION]
+    attempts = Attempts(item, case)
+    raised = case.errors[0][1].value if case.errors else None
+    reason = f"the case could not be graded: {named(raised) if raised else broken.when}"
+    for trial in range(case.trials):
+        case.begin_trial(trial)
+        assert case.target is not None
+        finished = session.engine.get_if_begun(case.job(trial, case.target))
+        if finished is not None and isinstance(finished.record.ending, Trial):
+            failure = GraderFailure(FIXTURES, reason)
+            finished = add_body_grade(case.run.writer, finished, failure)
+        attempts.add(finished)
+    broken.when = "setup"
+    broken.user_properties.append((CASE_PROPERTY, CaseVerdict.INCOMPLETE.value))
+
+
+FIXTURES = "fixtures"
+"""The name under which a failure of what surrounds a case is kept beside its graders."""
+
+
+def _run_each_attempt(item: pytest.Item, case: CaseItem, nextitem: pytest.Item | None) -> None:
+    parent = item.parent
+    assert parent is not None  # only the session has none
+    boundary = _Boundary.from_parent(parent, name=item.name)
+    attempts = Attempts(item, case)
+    start = time.time()
+    teardown_errors: list[pytest.TestReport] = []
+    for trial in range(case.trials):
+        case.begin_trial(trial)
+        forget_last_run(item)
+        reports = run_protocol(item, boundary)
+        if any(report.skipped for report in reports) and trial == 0 and case.finished is None:
+            for report in reports:
+                item.ihook.pytest_runtest_logreport(report=report)
+            tear_down_to(item.session, nextitem)
+            return
+        finished, shown = _finish(item, case, reports)
+        if finished is not None and isinstance(finished.record.ending, Trial):
+            attempts.sections.extend(sections_of(item))
+        attempts.add(finished, shown)
+        teardown_errors.extend(
+            report for report in reports if report.when == "teardown" and report.failed
+        )
+        if item.session.shouldstop:
+            break
+    for report in teardown_errors:
+        item.ihook.pytest_runtest_logreport(report=report)
+    _report_verdict(item, attempts, nextitem, start)
+
+
+def _finish(
+    item: pytest.Item, case: CaseItem, reports: list[pytest.TestReport]
+) -> tuple[FinishedAttempt | None, str]:
+    """Return the attempt of the trial that has just run, with what fixtures and body said."""
+    failed = next((one for one in reports if one.failed and one.when != "teardown"), None)
+    shown = failed.longreprtext if failed is not None else ""
+    session = item.config.stash[SESSION]
+    finished = case.finished
+    if finished is None:
+        raised = next((one.value for when, one in case.errors if when != "teardown"), None)
+        if case.run_by == "engine" and case.target is not None:
+            finished = session.engine.get(case.job(case.trial, case.target))
+        elif raised is not None:
+            failure = failure_before_end(raised, ran_client=False)
+            return session.store_failure(case, failure), shown
+    if finished is None or not isinstance(finished.record.ending, Trial) or not case.has_body:
+        return finished, shown
+    return add_body_grade(case.run.writer, finished, body_grade(case, shown)), shown
+
+
+def _report_verdict(
+    item: pytest.Item, attempts: Attempts, nextitem: pytest.Item | None, start: float
+) -> None:
+    """Report a case once, through the hook that reporters wrap."""
+    verdict = attempts.decide()
+    if verdict is not None:
+        sections_of(item)[:] = attempts.sections
+    incomplete = isinstance(verdict, CaseIncomplete)
+    say_in = "setup" if incomplete else "call"
+
+    def phase(when: str) -> Callable[[], None]:
+        def run() -> None:
+            if when == "teardown":
+                stopping = item.session.shouldfail or item.session.shouldstop
+                tear_down_to(item.session, None if stopping else nextitem)
+            elif when == say_in and verdict is not None:
+                raise verdict
+
+        return run
+
+    for when in ("setup", "teardown") if incomplete else ("setup", "call", "teardown"):
+        call = pytest.CallInfo.from_call(phase(when), when=when)
+        call.duration = time.time() - start if when == say_in else 0.0
+        report = item.ihook.pytest_runtest_makereport(item=item, call=call)
+        item.ihook.pytest_runtest_logreport(report=report)
+
+
+def shape_report(
+    item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport
+) -> pytest.TestReport:
+    """Note what a phase raised while attempts run; show a verdict as its text alone."""
+    case = item.stash[CASE]
+    verdict = item.stash.get(VERDICT, None)
+    if verdict is None:
+        if call.excinfo is not None:
+            case.errors.append((call.when, call.excinfo))
+        return report
+    error = call.excinfo.value if call.excinfo is not None else None
+    if isinstance(error, CaseFailed | CaseIncomplete):
+        report.longrepr = str(error)
+    if isinstance(error, CaseIncomplete):
+        report.when = "setup"  # how reporters tell what could not be measured from what failed
+    return report

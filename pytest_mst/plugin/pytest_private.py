@@ -1,0 +1,106 @@
+"""Every name that pytest and xdist keep private and this plugin needs, in one place.
+
+Each is used by other plugins in the same way (pytest-rerunfailures re-runs `runtestprotocol`),
+and a test of this module fails when one moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+from _pytest.terminal import TerminalReporter
+
+OWN_FIXTURES_MODULE = "pytest_mst.plugin.fixtures"
+
+
+def run_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
+    """Run set-up, call and teardown of an item once, and return the reports unlogged."""
+    reports: list[pytest.TestReport] = runtestprotocol(item, log=False, nextitem=nextitem)
+    return reports
+
+
+def tear_down_to(session: pytest.Session, nextitem: pytest.Item | None) -> None:
+    """Tear down the nodes that the next item does not need."""
+    session._setupstate.teardown_exact(nextitem)
+
+
+def forget_last_run(item: pytest.Item) -> None:
+    """Make an item ready to be run once more: no captured output, no instance of its class."""
+    item._report_sections.clear()
+    if isinstance(item, pytest.Function) and getattr(item, "_instance", None) is not None:
+        del item._instance
+        item._obj = None
+
+
+def sections_of(item: pytest.Item) -> list[tuple[str, str, str]]:
+    """Return the captured output of an item: phase, name and text of each."""
+    return item._report_sections
+
+
+def requested_fixtures(node: pytest.Item) -> frozenset[str]:
+    """Return the names of the fixtures that a test asks for, directly or through others."""
+    return frozenset(getattr(node, "fixturenames", ()))
+
+
+def overriding_fixtures(node: pytest.Item, names: Iterable[str]) -> dict[str, Any]:
+    """Return those of the plugin's fixtures that a test gets from elsewhere, by name."""
+    info = getattr(node, "_fixtureinfo", None)
+    found = {}
+    for name in names:
+        definitions = info.name2fixturedefs.get(name) if info is not None else None
+        if definitions and definitions[-1].func.__module__ != OWN_FIXTURES_MODULE:
+            found[name] = definitions[-1]
+    return found
+
+
+def has_function_fixtures(item: pytest.Item) -> bool:
+    """Tell whether an item has a fixture that is to be made anew for each attempt."""
+    info = getattr(item, "_fixtureinfo", None)
+    if info is None:
+        return False
+    return any(
+        definitions[-1].scope in ("function", "class")
+        for name, definitions in info.name2fixturedefs.items()
+        if definitions and name != "request"
+    )
+
+
+def arguments_of(item: pytest.Function) -> dict[str, Any]:
+    """Return what a test function is called with."""
+    return {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
+
+
+def terminal_of(config: pytest.Config) -> TerminalReporter | None:
+    """Return the terminal's reporter, where there is one."""
+    plugin = config.pluginmanager.get_plugin("terminalreporter")
+    return plugin if isinstance(plugin, TerminalReporter) else None
+
+
+def outside_capture(config: pytest.Config) -> AbstractContextManager[None]:
+    """Let what is written now reach the terminal, also while a test's output is captured."""
+    manager = config.pluginmanager.get_plugin("capturemanager")
+    disabled: AbstractContextManager[None] = (
+        nullcontext() if manager is None else manager.global_and_fixture_disabled()
+    )
+    return disabled
+
+
+def worker_queue(config: pytest.Config) -> Any | None:
+    """Return xdist's loop of this worker, which knows the items that wait; `None` elsewhere."""
+    for plugin in config.pluginmanager.get_plugins():
+        if hasattr(plugin, "torun") and hasattr(plugin, "nextitem_index"):
+            return plugin
+    return None
+
+
+def queued_items(worker: Any, items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield the items that a worker has been given, from the one under way on."""
+    with worker.torun.lock() as queue:
+        indexes = [worker.item_index, worker.nextitem_index, *queue]
+    for index in indexes:
+        if isinstance(index, int):
+            yield items[index]

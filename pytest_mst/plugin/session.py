@@ -1,0 +1,207 @@
+"""This process's evals: what was loaded, the runs they make up, and the engine."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from pytest_mst.attempt.collect import FinishedAttempt, collect
+from pytest_mst.attempt.job import Target
+from pytest_mst.attempt.prepared import PreparedEval, servers_from_json, servers_to_json
+from pytest_mst.attempt.target import target_of
+from pytest_mst.clients.client import Client
+from pytest_mst.clients.registry import client_named
+from pytest_mst.domain.case import Case
+from pytest_mst.domain.ending import InfrastructureFailure
+from pytest_mst.domain.eval_config import EvalConfig, Variant
+from pytest_mst.domain.run import utc_text
+from pytest_mst.eval_files.load import load_eval
+from pytest_mst.eval_files.serialise import loaded_from_json, loaded_to_json
+from pytest_mst.plugin.case_item import CaseItem
+from pytest_mst.plugin.discover import Selected
+from pytest_mst.plugin.engine import Engine
+from pytest_mst.plugin.eval_run import EvalRun, run_id_for
+from pytest_mst.plugin.options import DEFAULT_CONCURRENCY, Settings
+from pytest_mst.plugin.progress import Progress
+from pytest_mst.store.append import RunWriter
+from pytest_mst.store.layout import RunLayout
+from pytest_mst.store.run_id import new_run_id
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """The run that a case belongs to."""
+
+    id: str
+    eval_name: str
+    folder: Path
+    """Where it is kept, once something is written."""
+
+
+CONTROLLER = "main"
+"""The name, in journals, of the process that is no xdist worker."""
+
+
+@dataclass(slots=True)
+class EvalSession:
+    """The evals of this process, under `--mst`."""
+
+    settings: Settings
+    root: Path
+    run_id: str
+    """Of the session; each eval's run has one derived from it."""
+    created_at: str
+    worker: str
+    prepared: dict[Path, PreparedEval]
+    selected: Selected
+    engine: Engine
+    progress: Progress | None = None
+    """Of the controller only."""
+    runs: dict[str, EvalRun] = field(default_factory=dict)
+    shared_targets: dict[Hashable, Target] = field(default_factory=dict)
+    """What cases of overriding fixtures are put to, by `CaseItem.shared_key`."""
+    _targets: dict[tuple[Path, str, str], Target] = field(default_factory=dict)
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether this process decides exit code and ledger."""
+        return self.worker == CONTROLLER
+
+    def run(self, name: str, prepared: PreparedEval | None) -> EvalRun:
+        """Return the run of one eval, made when it is first asked for; nothing is written yet."""
+        run = self.runs.get(name)
+        if run is None:
+            stated = prepared.loaded.config.results.store.dir if prepared else None
+            layout = RunLayout(
+                self.settings.results_dir(self.root, stated), name, run_id_for(self.run_id, name)
+            )
+            writer = RunWriter(layout, worker=self.worker)
+            run = EvalRun(name, layout.run_id, self.created_at, layout, writer)
+            self.runs[name] = run
+        if prepared is not None:
+            run.take_in(prepared, os.environ)
+        return run
+
+    def variants(self, config: EvalConfig) -> tuple[Variant, ...]:
+        """Return the variants of an eval that this session runs."""
+        there = config.variants_or_default
+        wanted = self.settings.variants
+        return tuple(one for one in there if not wanted or one.name in wanted)
+
+    def tags(self, config: EvalConfig) -> tuple[str, ...]:
+        """Return the tags that choose cases: the option's over the eval's own."""
+        return self.settings.tags or config.filter_tags
+
+    def trials(self, config: EvalConfig | None, stated: int | None) -> int:
+        """Return how many attempts a case gets: option over case over eval."""
+        return self.settings.trials or stated or (config.trials if config else 1)
+
+    def client(self, config: EvalConfig, variant: Variant, case: Case | None = None) -> Client:
+        """Return the client: option over case over variant over eval.
+
+        Raises:
+            SelectionError: there is no client of that name.
+
+        """
+        if self.settings.client is not None:
+            return client_named(self.settings.client, asked_by="--mst-client")
+        name = (case.client if case else None) or variant.client or config.client
+        return client_named(name, asked_by=f"client of eval {config.name!r}")
+
+    def target(self, prepared: PreparedEval, variant: Variant, client: Client) -> Target:
+        """Return what the cases of a variant are put to; made once."""
+        key = (prepared.loaded.path, variant.name, client.name)
+        target = self._targets.get(key)
+        if target is None:
+            layout = self.run(prepared.loaded.config.name, prepared).layout
+            log_path = partial(layout.server_log, variant.name)
+            target = target_of(prepared, variant, client, os.environ, log_path=log_path)
+            self._targets[key] = target
+        return target
+
+    def prepared_at(self, path: Path) -> PreparedEval:
+        """Return the eval of a config; one that was not foreseen is loaded now.
+
+        Raises:
+            MstError: the file is wrong, or its servers' writes are not accounted for.
+
+        """
+        found = self.prepared.get(path)
+        if found is None:
+            loaded = load_eval(path, environ=os.environ, needs_cases=False)
+            variants = self.variants(loaded.config)
+            found = self.engine.load_check({path: (loaded, variants)})[path]
+            self.prepared[path] = found
+        return found
+
+    def store_failure(self, case: CaseItem, failure: InfrastructureFailure) -> FinishedAttempt:
+        """Store an attempt that ended before its client could begin."""
+        target = case.target or Target.missing(case.variant.name)
+        job = replace(case.job(case.trial, target).attempt, target=replace(target, failure=failure))
+        return self.engine.call(collect, job, self.engine.hub, case.run.writer)
+
+    def frozen(self) -> str:
+        """Write what workers need: what was loaded, and what the load check found."""
+        return json.dumps(
+            {
+                "runId": self.run_id,
+                "createdAt": self.created_at,
+                "evals": [
+                    [loaded_to_json(one.loaded), servers_to_json(one.servers)]
+                    for one in self.prepared.values()
+                ],
+            }
+        )
+
+
+def start_session(
+    config: pytest.Config,
+    prepared: Mapping[Path, PreparedEval],
+    selected: Selected,
+    engine: Engine,
+) -> EvalSession:
+    """Return the session of a process that loaded its evals itself."""
+    now = datetime.now(UTC)
+    return EvalSession(
+        settings=Settings.of(config),
+        root=config.rootpath,
+        run_id=new_run_id(now),
+        created_at=utc_text(now),
+        worker=CONTROLLER,
+        prepared=dict(prepared),
+        selected=selected,
+        engine=engine,
+    )
+
+
+def thaw_session(config: pytest.Config, frozen: str, worker: str, engine: Engine) -> EvalSession:
+    """Return the session of a worker, from what the controller froze."""
+    content = json.loads(frozen)
+    prepared = {}
+    for loaded_text, servers_text in content["evals"]:
+        one = PreparedEval(loaded_from_json(loaded_text), servers_from_json(servers_text))
+        prepared[one.loaded.path] = one
+    return EvalSession(
+        settings=Settings.of(config),
+        root=config.rootpath,
+        run_id=content["runId"],
+        created_at=content["createdAt"],
+        worker=worker,
+        prepared=prepared,
+        selected=Selected((), (), ()),
+        engine=engine,
+    )
+
+
+def concurrency(settings: Settings, evals: Iterable[EvalConfig], workers: int) -> int:
+    """Return how many attempts a process has under way at once: its share, at least one."""
+    stated = [one.concurrency for one in evals]
+    total = settings.concurrency or max((n for n in stated if n), default=DEFAULT_CONCURRENCY)
+    return max(1, total // workers)

@@ -1,0 +1,55 @@
+"""The attempts that pytest's loop will ask for next, so that they can be made ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from pytest_mst.plugin.engine import Job
+from pytest_mst.plugin.keys import CASE, SESSION
+from pytest_mst.plugin.pytest_private import queued_items, worker_queue
+
+
+class Upcoming:
+    """Knows the items that are still to run, in the order they will."""
+
+    def __init__(self, session: pytest.Session) -> None:
+        self._session = session
+        self._evals = session.config.stash[SESSION]
+        self._position = 0
+        self._positions = {id(item): at for at, item in enumerate(session.items)}
+        self._worker = worker_queue(session.config)
+        self._steals = getattr(session.config.option, "dist", "no") == "worksteal"
+
+    def at(self, item: pytest.Item) -> None:
+        """Take note of the item under way."""
+        self._position = self._positions.get(id(item), self._position)
+
+    def jobs(self) -> Iterator[Job]:
+        """Yield the attempts of the items from the one under way on, as far as they are known.
+
+        Cases whose body runs the client, that may yet be skipped, or whose target their own
+        fixtures have still to say, are left out.
+        """
+        for item in self._items():
+            case = item.stash.get(CASE, None)
+            if case is None or case.run_by == "body" or case.may_skip:
+                continue
+            target = case.target
+            if target is None and case.shared_key is not None:
+                target = self._evals.shared_targets.get(case.shared_key)
+            if target is None:
+                continue
+            for trial in range(case.trials):
+                yield case.job(trial, target)
+
+    def _items(self) -> Iterator[pytest.Item]:
+        items = self._session.items
+        if self._worker is None:
+            for at in range(self._position, len(items)):
+                yield items[at]
+            return
+        queue = list(queued_items(self._worker, items))
+        # another worker may steal from the end of this one's queue
+        yield from queue[: (len(queue) + 1) // 2] if self._steals else queue

@@ -1,0 +1,95 @@
+"""What went through one attempt's boundary: its calls, and the record of its writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pytest_mst.domain.ending import Broke, InfrastructureError
+from pytest_mst.domain.json_value import JsonObject
+from pytest_mst.domain.write import Refusal, WriteEntry, WriteMode
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedCall:
+    """One tool call that reached the boundary, forwarded or not."""
+
+    server: str
+    tool: str
+    arguments: JsonObject
+    """As sent; `{}` where the client sent none."""
+    join_id: str | None = None
+    is_read: bool = False
+    result: Mapping[str, Any] | None = None
+    """What the client got, `{"error": ...}` for a protocol error; `None` while it waits."""
+    is_error: bool | None = None
+
+
+class UnrecordedError(InfrastructureError):
+    """An entry could not be stored, so that its call must not be answered as done."""
+
+
+class AttemptRecord:
+    """The calls and the writes of one attempt, in order."""
+
+    def __init__(self, sink: Callable[[WriteEntry], None]) -> None:
+        """Start empty.
+
+        Args:
+            sink: stores an entry before it returns; raises `OSError` where it cannot.
+
+        """
+        self._sink = sink
+        self.calls: list[ObservedCall] = []
+        self.entries: list[WriteEntry] = []
+
+    def begin(self, server: str, tool: str, arguments: object, join_id: str | None) -> int:
+        """Take note of a call; gives its number."""
+        given: JsonObject = arguments if isinstance(arguments, Mapping) else {}
+        self.calls.append(ObservedCall(server, tool, given, join_id))
+        return len(self.calls) - 1
+
+    def finish(self, call: int, result: Mapping[str, Any], *, is_read: bool) -> None:
+        """Take note of what the client got."""
+        is_error = "error" in result or result.get("isError") is True
+        self.calls[call] = replace(
+            self.calls[call], result=result, is_error=is_error, is_read=is_read
+        )
+
+    def write(
+        self,
+        call: int,
+        reply: Mapping[str, Any],
+        mode: WriteMode,
+        *,
+        refused: Refusal | None = None,
+        unclassified: bool = False,
+    ) -> None:
+        """Record a write before its reply leaves.
+
+        Raises:
+            UnrecordedError: it cannot be stored, and so is not to be answered as done.
+
+        """
+        observed = self.calls[call]
+        entry = WriteEntry(
+            seq=len(self.entries),
+            call_seq=call,
+            time=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            server=observed.server,
+            tool=observed.tool,
+            arguments=observed.arguments,
+            reply=reply,
+            mode=mode,
+            refused=refused,
+            unclassified=unclassified,
+            join_id=observed.join_id,
+        )
+        try:
+            self._sink(entry)
+        except (OSError, ValueError, TypeError) as error:
+            reason = f"the write record cannot be stored: {error}; free the disk or mend its folder"
+            raise UnrecordedError(Broke.COLLECTION, reason, retryable=True) from error
+        self.entries.append(entry)

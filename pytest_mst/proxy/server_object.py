@@ -1,0 +1,218 @@
+"""A server object in this process: it runs in a thread of its own, so that it can block nobody.
+
+A tool that blocks for ever blocks its own event loop; ours goes on and bounds the wait, and the
+thread does not keep the interpreter from ending.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+
+from pytest_mst.domain.eval_config import PythonServer
+from pytest_mst.proxy.object_import import load_object
+from pytest_mst.proxy.pipe import Message, Pipe, PipeClosedError, PipeEnding, UnsendableError
+from pytest_mst.proxy.sdk_import import import_sdk
+from pytest_mst.proxy.unavailable import ServerUnavailableError
+from pytest_mst.proxy.upstream_spec import UpstreamSpec
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+
+_STOP_S = 1.0
+"""How long a thread may take to end; one that is blocked is left behind, as a daemon."""
+
+
+@asynccontextmanager
+async def open_object(spec: UpstreamSpec, config: PythonServer) -> AsyncIterator[Pipe]:
+    """Connect to a server object.
+
+    Raises:
+        ServerUnavailableError: `module:attribute` cannot be imported, or is not a server.
+
+    """
+    await import_sdk()
+    from pytest_mst.proxy.sdk import low_level_server
+
+    candidate = spec.server_object
+    if candidate is None:
+        with anyio.fail_after(spec.connect_timeout_s):
+            candidate = await anyio.to_thread.run_sync(
+                load_object, spec.label, config.object, spec.base_dir, abandon_on_cancel=True
+            )
+    server = low_level_server(candidate)
+    if server is None:
+        reason = (
+            f"{config.object} is of type {type(candidate).__name__};"
+            " it must be an mcp Server or MCPServer"
+        )
+        raise ServerUnavailableError(spec.label, "object", reason)
+    host = _host(server)
+    pipe = _ObjectPipe(host)
+    try:
+        host.connect(pipe)
+        yield pipe
+    finally:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(host.leave, pipe)
+
+
+class _Host:
+    """The thread of one server object, for all connections to it."""
+
+    def __init__(self, server: Server[Any]) -> None:
+        self.server = server
+        self._pipes: set[_ObjectPipe] = set()
+        self._lock = threading.Lock()
+        self._started = threading.Event()
+        self._stop: asyncio.Event | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        name = f"mcp server {server.name}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def connect(self, pipe: _ObjectPipe) -> None:
+        """Serve one more connection."""
+        with self._lock:
+            self._pipes.add(pipe)
+            if not self._thread.is_alive():
+                self._thread.start()
+        self._started.wait()
+        self.call(self._begin, pipe)
+
+    def leave(self, pipe: _ObjectPipe) -> None:
+        """End one connection, and the thread with the last of them."""
+        pipe.hang_up()
+        with _HOSTS_LOCK, self._lock:
+            self._pipes.discard(pipe)
+            if self._pipes:
+                return
+            if _HOSTS.get(id(self.server)) is self:
+                del _HOSTS[id(self.server)]
+        if self._stop is not None:
+            self.call(self._stop.set)
+        self._thread.join(_STOP_S)
+
+    def call(self, do: Callable[..., Any], *arguments: Any) -> None:
+        """Do something in the server's event loop; nothing where that has ended."""
+        with suppress(RuntimeError):
+            if self.loop is not None:
+                self.loop.call_soon_threadsafe(do, *arguments)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._main())
+        finally:
+            self._started.set()
+            for pipe in tuple(self._pipes):
+                pipe.over("its event loop ended")
+
+    async def _main(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        self._started.set()
+        await self._stop.wait()
+
+    def _begin(self, pipe: _ObjectPipe) -> None:
+        pipe.task = asyncio.ensure_future(self._serve(pipe))
+
+    async def _serve(self, pipe: _ObjectPipe) -> None:
+        from pytest_mst.proxy.sdk import as_dict, run_server
+
+        read_end, read = anyio.create_memory_object_stream[Any](math.inf)
+        write, written = anyio.create_memory_object_stream[Any](math.inf)
+        pipe.to_server = read_end
+        serving = asyncio.ensure_future(run_server(self.server, read, write))
+        try:
+            async with written:
+                async for item in written:
+                    message = as_dict(item)
+                    if message is not None:
+                        pipe.deliver(message)
+            await asyncio.wait([serving])
+        finally:
+            serving.cancel()
+            for stream in (read_end, read, write, written):
+                stream.close()
+        error = None if serving.cancelled() else serving.exception()
+        pipe.over("ended" if error is None else f"ended by {type(error).__name__}: {error}")
+
+
+_HOSTS: dict[int, _Host] = {}
+"""By the identity of the server object: one thread each, however many connections there are."""
+_HOSTS_LOCK = threading.Lock()
+
+
+def _host(server: Server[Any]) -> _Host:
+    with _HOSTS_LOCK:
+        return _HOSTS.setdefault(id(server), _Host(server))
+
+
+class _ObjectPipe(Pipe):
+    """Messages from one event loop to another's, and back."""
+
+    def __init__(self, host: _Host) -> None:
+        self._host = host
+        self._ours = asyncio.get_running_loop()
+        self._send, self._receive = anyio.create_memory_object_stream[Message](math.inf)
+        self._reason = "ended"
+        self.to_server: Any = None
+        """Where the server reads; its own loop's."""
+        self.task: asyncio.Future[None] | None = None
+
+    async def send(self, message: Message) -> None:
+        from pytest_mst.proxy.sdk import as_session_message
+
+        try:
+            item = as_session_message(message)
+        except ValueError as error:
+            msg = f"cannot be sent: {error}"
+            raise UnsendableError(msg) from error
+        self._host.call(self._hand_over, item)
+
+    def _hand_over(self, item: Any) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            self.to_server.send_nowait(item)
+
+    async def receive(self) -> Message:
+        try:
+            return await self._receive.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            raise PipeClosedError from None
+
+    def ending(self) -> PipeEnding:
+        return PipeEnding(self._reason)
+
+    def deliver(self, message: Message) -> None:
+        """Hand a message of the server's to our event loop."""
+        with suppress(RuntimeError):
+            self._ours.call_soon_threadsafe(self._take, message)
+
+    def _take(self, message: Message) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            self._send.send_nowait(message)
+
+    def over(self, reason: str) -> None:
+        """Say to our event loop that the server serves this connection no more."""
+        with suppress(RuntimeError):
+            self._ours.call_soon_threadsafe(self._close, reason)
+
+    def _close(self, reason: str) -> None:
+        self._reason = reason
+        self._send.close()
+
+    def hang_up(self) -> None:
+        """Close the server's side; called from any thread."""
+        self._host.call(self._hang_up)
+
+    def _hang_up(self) -> None:
+        if self.to_server is not None:
+            self.to_server.close()
+        if self.task is not None:
+            self.task.cancel()

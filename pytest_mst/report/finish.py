@@ -1,0 +1,64 @@
+"""The end of a run: its attempts are read back once, and every document follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pytest_mst.domain.plan import RunPlan
+from pytest_mst.domain.run import AttemptId
+from pytest_mst.report.attempts import AttemptRow, disk_rows
+from pytest_mst.report.documents import (
+    Circumstances,
+    Phases,
+    case_document,
+    latest_document,
+    results_head,
+    run_document,
+    summary_document,
+)
+from pytest_mst.report.summary import CaseRow, RunSummary, case_row, run_summary
+from pytest_mst.store.append import RunWriter
+
+
+def finish_run(
+    plan: RunPlan,
+    writer: RunWriter,
+    *,
+    circumstances: Circumstances,
+    finished_at: str,
+    reported: Mapping[AttemptId, AttemptRow] | None = None,
+) -> RunSummary:
+    """Work out a run's figures from what is on disk, and write its documents.
+
+    Only one process does this, after all that wrote to the run are done. `latest.json` is
+    written for a full run only, and last, when everything else is safely on the disk.
+
+    Args:
+        plan: what was planned.
+        writer: the run's writer.
+        circumstances: what the run was made with.
+        finished_at: ISO 8601, UTC.
+        reported: rows of attempts that may not be on disk.
+
+    Raises:
+        StoreError: a file could not be written, or a folder not be read.
+
+    """
+    rows: list[CaseRow] = []
+
+    def cases() -> Iterator[dict[str, object]]:
+        for case, attempts in disk_rows(plan, writer.layout, reported):
+            row = case_row(case, attempts)
+            rows.append(row)
+            if row.verdict is not None:
+                yield case_document(row, attempts)
+
+    writer.results(results_head(plan), cases())
+    summary = run_summary(plan, rows)
+    writer.summary(summary_document(summary, timestamp=finished_at))
+    phases = Phases.of(summary)
+    writer.run_json(run_document(plan, circumstances, phases=phases, finished_at=finished_at))
+    writer.sync()
+    if summary.full:
+        writer.latest(latest_document(plan, writer.layout))
+    return summary

@@ -1,0 +1,157 @@
+"""What people read at the end of a run: one block of lines for each eval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_mst.domain.score import CaseVerdict
+from pytest_mst.report.reasons import Reason, ReasonKind, Remedy
+from pytest_mst.report.summary import (
+    FINDING_KINDS,
+    CaseRow,
+    Figures,
+    Finding,
+    FindingKind,
+    RunSummary,
+)
+from pytest_mst.report.text import percent, shown
+from pytest_mst.store.run_id import short_form
+
+_SHOWN_REASONS = 3
+_SHOWN_ARGUMENTS_CHARS = 200
+_KIND_WORDS: dict[FindingKind, str] = {
+    "unreported": "unreported write",
+    "unrecorded": "unrecorded write",
+    "unclassified": "unclassified call",
+    "refused": "refused call",
+}
+_ADVICE = {
+    Remedy.NOTHING: ("", ""),
+    Remedy.COLLECT: (", --mst-resume can help", ", running it again can help"),
+    Remedy.GRADE: (", --mst-resume can help", ", grading it again can help"),
+    Remedy.FIX: (", to be fixed first", ", to be fixed first"),
+}
+"""What helps where a run can be resumed, and where it cannot."""
+
+
+def closing_lines(
+    summary: RunSummary, run_dir_shown: str, *, can_resume: bool = False
+) -> list[str]:
+    """Return the closing block of one eval; text from outside in it is safe to show.
+
+    Args:
+        summary: the run's figures.
+        run_dir_shown: the run's folder, as its reader would write it.
+        can_resume: whether there is a `--mst-resume` to speak of.
+
+    """
+    run_id = summary.plan.run_id
+    lines = [_case_line(summary, row, can_resume=can_resume) for row in summary.cases]
+    lines += _finding_lines(summary)
+    lines += _variant_lines(summary)
+    lines += [
+        _ledger_line(summary.figures),
+        _pass_rate_line(summary),
+        f"run {shown(run_id)} in {shown(run_dir_shown)}",
+    ]
+    incomplete = summary.figures.cases.incomplete
+    if incomplete and can_resume:
+        lines.append(f"finish it with: pytest --mst --mst-resume {shown(short_form(run_id))}")
+    elif incomplete:
+        cases = "1 incomplete case" if incomplete == 1 else f"{incomplete} incomplete cases"
+        lines.append(f"{cases} can be run again")
+    return lines
+
+
+def _ledger_line(figures: Figures) -> str:
+    ledger = figures.ledger
+    return (
+        f"planned {ledger.planned} = graded {ledger.graded} + ungraded {ledger.ungraded}"
+        f" + infrastructure {ledger.infrastructure} + unstarted {ledger.unstarted}"
+    )
+
+
+def _pass_rate(figures: Figures) -> str:
+    rate, cases = figures.pass_rate, figures.cases
+    return (
+        f"pass rate {'n/a' if rate is None else percent(rate)} ({cases.passed} of"
+        f" {cases.complete} complete cases; {cases.incomplete} incomplete left out)"
+    )
+
+
+def _pass_rate_line(summary: RunSummary) -> str:
+    evidence = summary.figures.evidence
+    level = "" if evidence is None else f", lowest evidence: {evidence.label}"
+    return _pass_rate(summary.figures) + level
+
+
+def _variant_lines(summary: RunSummary) -> Iterator[str]:
+    """Compare the variants, where there are several, and name those nobody guarded."""
+    for variant in summary.variants:
+        if len(summary.variants) > 1:
+            yield f"variant {shown(variant.name)}: {_pass_rate(variant.figures)}"
+        if variant.unguarded:
+            calls = variant.figures.unclassified_calls
+            yield (
+                f"variant {shown(variant.name)} is unguarded: its writes were not stopped,"
+                f" {calls} of its calls may have written"
+            )
+
+
+def _case_line(summary: RunSummary, row: CaseRow, *, can_resume: bool) -> str:
+    name = shown(row.planned.case)
+    if len(summary.variants) > 1:
+        name += f" [{shown(row.planned.variant)}]"
+    if row.verdict is None:
+        return f"skipped     {name}: {shown(row.planned.skip or '')}"
+    facts = [f"graded {row.ledger.graded} of {row.ledger.planned}"]
+    if row.pass_rate is None:
+        # a share of the trials there happen to be would pass for the case's rate
+        facts.append(f"{row.passed_trials} passed")
+    else:
+        facts.append(f"{percent(row.pass_rate)} passed")
+    if row.write_case:
+        level = "none" if row.evidence is None else row.evidence.label
+        facts.append(f"evidence {level}")
+    if row.unguarded:
+        facts.append("unguarded")
+    why = _why(row, can_resume=can_resume)
+    return "; ".join([f"{row.verdict.value:<11} {name}: {', '.join(facts)}", *why])
+
+
+def _why(row: CaseRow, *, can_resume: bool) -> list[str]:
+    match row.verdict:
+        case CaseVerdict.INCOMPLETE:
+            told = [reason for reason in row.reasons if reason.kind is not ReasonKind.FAILED]
+        case CaseVerdict.FAILED:
+            told = [reason for reason in row.reasons if reason.kind is ReasonKind.FAILED]
+        case _:
+            return []
+    lines = [_reason(reason, can_resume=can_resume) for reason in told[:_SHOWN_REASONS]]
+    if len(told) > _SHOWN_REASONS:
+        lines.append(f"{len(told) - _SHOWN_REASONS} more reasons in results.json")
+    return lines
+
+
+def _reason(reason: Reason, *, can_resume: bool) -> str:
+    advice = _ADVICE[reason.remedy][0 if can_resume else 1]
+    return f"{reason.kind} {reason.count}: {shown(reason.detail)} ({reason.locator}){advice}"
+
+
+def _finding_lines(summary: RunSummary) -> Iterator[str]:
+    for kind in FINDING_KINDS:
+        listed = [finding for finding in summary.findings if finding.kind == kind]
+        for finding in listed:
+            yield _finding_line(finding)
+        more = summary.finding_counts.get(kind, 0) - len(listed)
+        if more > 0:
+            yield f"{_KIND_WORDS[kind]}s: {more} more"
+
+
+def _finding_line(finding: Finding) -> str:
+    tool = finding.tool if finding.server is None else f"{finding.server}.{finding.tool}"
+    return (
+        f"{_KIND_WORDS[finding.kind]}: {shown(tool)}"
+        f" {shown(finding.arguments, _SHOWN_ARGUMENTS_CHARS)}"
+        f" ({shown(finding.case)} {finding.locator})"
+    )

@@ -1,0 +1,1 @@
+"""Tests of reading eval configs and datasets."""
