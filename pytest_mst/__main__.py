@@ -31,7 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments; by default those of the process.
 
     """
-    parser = argparse.ArgumentParser(prog="python -m pytest_mst", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m pytest_mst", description="What can be done with evals without running them."
+    )
     commands = parser.add_subparsers(required=True, metavar="command")
     for add in COMMANDS:
         add(commands)

@@ -6,6 +6,7 @@ terminal one line is rewritten; elsewhere a line is written every half minute.
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from pytest_mst.domain.run import AttemptId
-from pytest_mst.plugin.pytest_private import terminal_of
+from pytest_mst.plugin.pytest_private import outside_capture, terminal_of
 from pytest_mst.report.text import shown
 from pytest_mst.store.journal_tail import JournalTail
 from pytest_mst.store.layout import RunLayout
@@ -91,14 +92,19 @@ class Progress:
             return
         line = self._line(now_s)
         self._last_line_s = now_s
-        if not on_terminal:
-            terminal.ensure_newline()
-            terminal.write_line(line)
-            return
+        with outside_capture(self._config):
+            if on_terminal:
+                self._rewrite(terminal, line)
+            else:
+                terminal.ensure_newline()
+                terminal.write_line(line)
+
+    def _rewrite(self, terminal: pytest.TerminalReporter, line: str) -> None:
         if not self._shows_line:
             terminal.ensure_newline()
             self._shows_line = True
-        terminal.rewrite(line[: max(20, terminal._screen_width - 1)], erase=True)
+        width = shutil.get_terminal_size().columns
+        terminal.rewrite(line[: max(20, width - 1)], erase=True)
 
     def clear(self) -> None:
         """Take the line away, before something else is written."""

@@ -27,7 +27,6 @@ from pytest_mst.store.read import (
     score_folders,
 )
 
-_KEPT_CALLS = 20
 _KEPT_REASON_CHARS = 300
 
 
@@ -78,14 +77,7 @@ class AttemptRow:
 
     def slim(self) -> AttemptRow:
         """Return the row without what only a document of one attempt needs."""
-        return replace(
-            self,
-            outcomes=tuple(_slim(outcome) for outcome in self.outcomes),
-            unreported=self.unreported[:_KEPT_CALLS],
-            unrecorded=self.unrecorded[:_KEPT_CALLS],
-            unclassified=self.unclassified[:_KEPT_CALLS],
-            refused=self.refused[:_KEPT_CALLS],
-        )
+        return replace(self, outcomes=tuple(_slim(outcome) for outcome in self.outcomes))
 
 
 def unstarted(run_id: str, attempt: AttemptId) -> AttemptRow:

@@ -161,16 +161,13 @@ def case_row(case: PlannedCase, attempts: Sequence[AttemptRow]) -> CaseRow:
     unclassified = sum(attempt.unclassified_calls for attempt in attempts)
     # of a call that was not recorded nothing but its number is known
     counts["unclassified"] = max(counts["unclassified"], unclassified)
-    decided = (TrialVerdict.PASSED, TrialVerdict.FAILED)
     return CaseRow(
         planned=case,
         verdict=case_verdict(graded, planned=case.trials, pass_threshold=case.pass_threshold),
         ledger=Ledger.of(graded),
         passed_trials=sum(one.verdict is TrialVerdict.PASSED for one in graded),
         reasons=reasons(attempts),
-        evidence=lowest(one.evidence for one in graded if one.verdict in decided)
-        if write_case
-        else None,
+        evidence=lowest(one.evidence for one in graded) if write_case else None,
         write_case=write_case,
         unguarded=case.unguarded and write_case,
         unclassified_calls=unclassified,

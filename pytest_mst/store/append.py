@@ -22,6 +22,8 @@ from pytest_mst.store.scores import by_grader, score_to_json
 from pytest_mst.store.whole_file import write_whole
 
 _CHUNK_BYTES = 1 << 16
+_NAMES = ("variant", "caseId", "grader", "id", "plannedCases")
+"""Fields that files are found by. They come from eval files, where they can be read anyway."""
 
 
 class WriteSink:
@@ -185,10 +187,10 @@ class RunWriter:
             "at": at or utc_text(datetime.now(UTC)),
             **more,
         }
-        self._journal.append(self.redactor.json_text(line))
+        self._journal.append(self.redactor.json_text(line, _NAMES))
 
     def _write(self, path: str, document: Mapping[str, object]) -> None:
-        write_whole(path, (f"{self.redactor.json_text(document)}\n".encode("ascii"),))
+        write_whole(path, (f"{self.redactor.json_text(document, _NAMES)}\n".encode("ascii"),))
 
     def _results_text(
         self, head: Mapping[str, object], cases: Iterable[Mapping[str, object]]
@@ -198,7 +200,7 @@ class RunWriter:
         yield separator + '"cases":['
         separator = "\n"
         for case in cases:
-            yield separator + self.redactor.json_text(case)
+            yield separator + self.redactor.json_text(case, _NAMES)
             separator = ",\n"
         yield "\n]}\n"
 

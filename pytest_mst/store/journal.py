@@ -108,6 +108,12 @@ def _json_line(number: int, line: bytes) -> Stored | TornLine:
 
 
 def journal_line(stored: Stored) -> JournalLine:
+    """Read one line of the journal.
+
+    Raises:
+        ValueError: a field is missing, has a wrong type, or is outside its closed set.
+
+    """
     match stored.get("kind"):
         case "begun" | "ended" as kind:
             return JournalLine(

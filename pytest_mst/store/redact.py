@@ -12,6 +12,21 @@ SHORTEST_SECRET_CHARS = 8
 """Shorter values are replaced in their own fields only, by whoever knows those: elsewhere they
 would take pieces out of words that are no secret."""
 
+FORMAT_WORDS = """
+    mst.run/v1 mst.write/v1 infrastructure
+    client-app workspace provider collection deadline requested incomplete ungraded unstarted
+    tool_call subagent tool_search structured observed
+    read-only simulated server-planned unguarded unknown-tool invalid-arguments complete
+    evalName configId configName contentHash createdAt finishedAt startedAt resumedAt baseline
+    variants datasets caseCount datasetName selection plannedCases passThreshold
+    redactStoredResponses environment writeMode declaredWrites unhinted toolsHash protocol
+    durationMs infrastructureError gradingError agreement unreportedWrites unrecordedWrites
+    unclassifiedCalls graderFailures clientError stoppedBy retryable accepted arguments
+    unclassified evidence passRate trialPassRate writeCase timestamp
+"""
+"""The words of the stored format, which every run holds anyway. A value that is one of them, or
+a part of one, is not replaced: that would hide nothing, and nobody could read the run."""
+
 
 class Redactor:
     """Replaces secrets in texts and JSON values; holds nothing else."""
@@ -20,14 +35,15 @@ class Redactor:
         """Register secrets.
 
         Args:
-            secrets: the values. Those shorter than `SHORTEST_SECRET_CHARS` are left alone.
+            secrets: the values. Those shorter than `SHORTEST_SECRET_CHARS`, and words of the
+                stored format, are left alone.
 
         """
         values = {value.strip() for value in secrets}
         forms = {
             form
             for value in values
-            if len(value) >= SHORTEST_SECRET_CHARS
+            if len(value) >= SHORTEST_SECRET_CHARS and value not in FORMAT_WORDS
             for form in _written_forms(value)
         }
         # longest first: a secret may hold another
@@ -41,13 +57,22 @@ class Redactor:
                 text = text.replace(form, REDACTED)
         return text
 
-    def json_text(self, value: object) -> str:
-        """Write a value as one line of JSON with no secret in any text, key or number."""
+    def json_text(self, value: Mapping[str, object], kept: Iterable[str] = ()) -> str:
+        """Write an object as one line of JSON with no secret in any text, key or number.
+
+        Args:
+            value: the object.
+            kept: the names of its own fields, not of those further in, that stay as they are:
+                the names that files are found by.
+
+        """
         text = encode(value)
         # Replacing in the written text could cut an escape in two, so it is only searched here.
-        if any(form in text for form in self._in_json):
-            return encode(self._value(plain(value)))
-        return text
+        if not any(form in text for form in self._in_json):
+            return text
+        redacted = self._object({name: plain(held) for name, held in value.items()})
+        redacted |= {name: plain(value[name]) for name in kept if name in value}
+        return encode(redacted)
 
     def _value(self, value: PlainValue) -> PlainValue:
         match value:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pytest_mst.domain.case import Dataset
 from pytest_mst.domain.eval_config import EvalConfig
 from pytest_mst.domain.model import UserModel
 from pytest_mst.eval_files.schemas import schema_text, schemas
-from pytest_mst.eval_files.source import read_document
+from pytest_mst.eval_files.source import SUFFIXES, read_document
 from tests.eval_files.evals import DATA
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +31,7 @@ EXAMPLES = {
 }
 
 
+@cache
 def validator(kind: str) -> Draft202012Validator:
     return Draft202012Validator(schemas()[f"{kind}.schema.json"])
 
@@ -180,3 +182,16 @@ def test_the_package_runs_as_a_program() -> None:
     command = [sys.executable, "-m", "pytest_mst", "schema", "dataset"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=ROOT)
     assert json.loads(done.stdout)["title"] == "Dataset"
+
+
+def test_the_evals_and_datasets_shipped_as_examples_fit_their_schemas() -> None:
+    checked = []
+    for path in sorted((ROOT / "example_evals").rglob("*")):
+        if path.suffix not in SUFFIXES:
+            continue
+        content = read_document(path, str(path.relative_to(ROOT))).value
+        is_eval = path.stem.endswith(".eval")
+        if is_eval or (isinstance(content, dict) and "cases" in content):
+            validator("eval-config" if is_eval else "dataset").validate(content)
+            checked.append(path.name)
+    assert checked

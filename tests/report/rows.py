@@ -69,15 +69,18 @@ rows = st.builds(
 def plans(draw: st.DrawFn) -> RunPlan:
     cases: list[PlannedCase] = []
     for variant in draw(st.sampled_from([["default"], ["default", "terse"]])):
-        for case in draw(st.lists(st.sampled_from(["a", "b", "c"]), unique=True)):
-            cases.append(
-                case_of(
-                    case,
-                    variant=variant,
-                    trials=draw(st.integers(1, 4)),
-                    pass_threshold=draw(st.sampled_from([0.0, 0.5, 1.0])),
-                    skip=draw(st.sampled_from([None, None, "later"])),
-                    write_case=draw(st.booleans()),
-                )
-            )
+        ids = draw(st.lists(st.sampled_from(["a", "b", "c"]), unique=True))
+        cases += [draw(planned_cases(case, variant)) for case in ids]
     return plan_of(*cases, partial=draw(st.booleans()))
+
+
+def planned_cases(case: str, variant: str) -> st.SearchStrategy[PlannedCase]:
+    return st.builds(
+        case_of,
+        st.just(case),
+        variant=st.just(variant),
+        trials=st.integers(1, 4),
+        pass_threshold=st.sampled_from([0.0, 0.5, 1.0]),
+        skip=st.sampled_from([None, None, "later"]),
+        write_case=st.booleans(),
+    )

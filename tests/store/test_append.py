@@ -21,7 +21,7 @@ from pytest_mst.domain.trace import Trace, TraceEvent
 from pytest_mst.store.append import RunWriter
 from pytest_mst.store.journal import JournalLine, TornLine, begun, read_journal
 from pytest_mst.store.read import StoredAttempt, read_attempt, read_writes
-from tests.store.records import AT, attempt_id, entry, layout_in, record, writer_in
+from tests.store.records import AT, LOST, attempt_id, entry, layout_in, record, writer_in
 
 SECRET = "mst-secret-123456"
 
@@ -132,7 +132,7 @@ def test_odd_values_from_an_agent_are_stored_as_text(tmp_path: Path) -> None:
 
 def test_no_secret_is_in_any_file(tmp_path: Path) -> None:
     writer = writer_in(tmp_path, secrets=(SECRET,))
-    id_ = attempt_id(case=f"case {SECRET}")
+    id_ = attempt_id()
     leak = {f"key {SECRET}": [f"Bearer {SECRET}", json.dumps({"t": SECRET})]}
     writer.begun(id_, f"@{SECRET}", worker=SECRET, at=AT)
     with writer.write_sink(id_) as sink:
@@ -270,3 +270,20 @@ def test_two_evals_in_one_results_folder_keep_apart(tmp_path: Path) -> None:
         other = RunWriter(type(layout)(tmp_path, name, layout.run_id))
         other.latest({"name": name})
     assert len(files_below(tmp_path)) == 3
+
+
+def test_a_run_can_be_read_whatever_its_secrets_are(tmp_path: Path) -> None:
+    id_ = attempt_id(case="change-password-flow", variant="localhost")
+    for number, secret in enumerate(["password", "localhost", "infrastructure", "durationM"]):
+        writer = writer_in(tmp_path / str(number), secrets=(secret,))
+        written = record(id_, LOST, trace=Trace("my password"), key="password at localhost")
+        writer.begun(id_, "@abc")
+        writer.scores(id_, [Score("password", True, reason="password")])
+        assert set(begun(writer.layout)) == {id_}
+        writer.attempt(written)
+        writer.close()
+        found = read_attempt(writer.layout, id_)
+        assert isinstance(found, StoredAttempt)
+        assert (found.id, found.ending, found.duration_ms) == (id_, LOST, 12)
+        assert [one.grader for one in found.outcomes] == ["password"]
+        assert found.record.key == writer.redactor.text(written.key)

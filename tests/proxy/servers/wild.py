@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 MODERN = "2026-07-28"
+CACHE = {"ttlMs": 0, "cacheScope": "private"}
 READ = {"readOnlyHint": True}
 
 
@@ -75,6 +76,7 @@ def options() -> argparse.Namespace:
 class Server:
     def __init__(self, given: argparse.Namespace) -> None:
         self.given = given
+        self.modern = False
         count = given.tools
         self.tools = TOOLS if count is None else [tool(f"tool_{n}", READ) for n in range(count)]
 
@@ -84,6 +86,8 @@ class Server:
                 file.write(line.rstrip(b"\r\n") + b"\n")
 
     def send(self, message: dict[str, Any]) -> None:
+        if self.modern and "result" in message:
+            message["result"] = {"resultType": "complete", **message["result"]}
         self.raw(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     def raw(self, data: bytes) -> None:
@@ -92,6 +96,7 @@ class Server:
 
     def answer(self, message: dict[str, Any]) -> None:
         method, params = message.get("method"), message.get("params") or {}
+        self.modern = "io.modelcontextprotocol/protocolVersion" in (params.get("_meta") or {})
         if method is None or "id" not in message:
             return
         match method:
@@ -109,8 +114,8 @@ class Server:
                 result = {
                     "supportedVersions": [MODERN],
                     "capabilities": {"tools": {}},
-                    "resultType": "complete",
                     "_meta": info,
+                    **CACHE,
                 }
             case "tools/list":
                 if self.given.hang_on_list:
@@ -141,6 +146,7 @@ class Server:
         start = int(cursor or 0)
         end = start + self.given.page
         page: dict[str, Any] = {"tools": self.tools[start:end], "x-page": start}
+        page |= CACHE if self.modern else {}
         if end < len(self.tools):
             page["nextCursor"] = str(end)
         return page

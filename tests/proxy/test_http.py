@@ -1,0 +1,146 @@
+"""Servers over streamable HTTP."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+
+from pytest_mst.domain.tool_call import ToolCallError
+from pytest_mst.domain.write import WriteMode
+from pytest_mst.proxy.hub import Hub
+from pytest_mst.proxy.unavailable import BrokenPart, ServerUnavailableError
+from tests.proxy.servers.objects import Calls
+from tests.proxy.setting import attempt, http, text
+from tests.proxy.web import good_server, told_server
+
+pytestmark = pytest.mark.anyio
+ERAS = pytest.mark.parametrize("protocol", ["auto", "legacy"])
+TOKEN = "tok-3f9a-secret"
+
+
+@pytest.fixture(scope="module")
+def good() -> Iterator[tuple[str, Calls, list[dict[str, str]]]]:
+    with good_server() as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def told() -> Iterator[str]:
+    with told_server() as address:
+        yield address
+
+
+@ERAS
+@pytest.mark.parametrize("mode", [WriteMode.PLANNED, WriteMode.SIMULATED])
+async def test_reads_reach_the_server_and_writes_do_not(
+    good: tuple[str, Calls, list[dict[str, str]]], protocol: str, mode: WriteMode
+) -> None:
+    url, calls, _ = good
+    calls.names.clear()
+    with anyio.fail_after(20):
+        async with attempt(http(url, protocol=protocol), mode=mode) as boundary:
+            assert text(await boundary.call_tool("web", "look", {"name": "x"})) == "found x"
+            await boundary.call_tool("web", "put", {"name": "x"})
+            wrong = await boundary.call_tool("web", "put", {"nam": "x"})
+            with pytest.raises(ToolCallError):
+                await boundary.call_tool("web", "nope", {})
+            async with Client(boundary.transport("web"), mode=protocol) as client:
+                await client.call_tool("put", {"name": "y"})
+                await client.call_tool("look", {"name": "y"})
+    assert wrong["isError"] is True
+    assert calls.names == ["look", "look"]
+    assert [entry.refused for entry in boundary.entries] == [
+        None,
+        "invalid-arguments",
+        "unknown-tool",
+        None,
+    ]
+
+
+@ERAS
+async def test_headers_and_the_token_are_sent(
+    good: tuple[str, Calls, list[dict[str, str]]],
+    protocol: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url, _, headers = good
+    headers.clear()
+    monkeypatch.setenv("MST_TEST_TOKEN", TOKEN)
+    auth = {"accessTokenEnv": "MST_TEST_TOKEN"}
+    async with attempt(http(url, protocol=protocol, headers={"x-team": "a"}, auth=auth)) as boundary:
+        await boundary.call_tool("web", "look", {"name": "x"})
+    posts = [one for one in headers if one.get("content-type") == "application/json"]
+    assert {one.get("x-team") for one in posts} == {"a"}
+    assert {one.get("authorization") for one in posts} == {f"Bearer {TOKEN}"}
+    revision = "2026-07-28" if protocol == "auto" else "2025-11-25"
+    assert posts[-1]["mcp-protocol-version"] == revision
+    assert posts[-1].get("mcp-name") == ("look" if protocol == "auto" else None)
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("path", "broke", "words"),
+    [
+        ("401", "connect", "401 Unauthorized"),
+        ("403", "connect", "accessTokenEnv"),
+        ("404", "connect", "serverUrl"),
+        ("500", "connect", "500"),
+        ("html", "handshake", "content type"),
+        ("hang", "hang", "connectTimeoutMs"),
+        ("cut", "exit", "ended the connection"),
+    ],
+)
+async def test_what_is_wrong_with_an_address_is_told_without_its_secrets(
+    told: str, protocol: str, path: str, broke: BrokenPart, words: str
+) -> None:
+    spec = http(
+        f"{told}/{path}?key={TOKEN}",
+        protocol=protocol,
+        headers={"authorization": f"Bearer {TOKEN}"},
+        connectTimeoutMs=800,
+    )
+    with anyio.fail_after(10):
+        async with Hub() as hub:
+            with pytest.raises(ServerUnavailableError) as caught:
+                await hub.list_tools(spec)
+    error = caught.value
+    assert error.broke == broke
+    assert words in str(error)
+    assert TOKEN not in str(error)
+    assert TOKEN not in str(error.as_failure().failure)
+
+
+async def test_an_address_where_nobody_listens_is_told_as_one() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/mcp"
+        with anyio.fail_after(10):
+            async with Hub() as hub:
+                with pytest.raises(ServerUnavailableError, match="is it running") as caught:
+                    await hub.list_tools(http(url))
+    assert caught.value.broke == "connect"
+
+
+async def test_a_token_that_is_not_set_is_told_by_its_variables_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("MST_TEST_TOKEN", raising=False)
+    spec = http("http://127.0.0.1:1/mcp", auth={"accessTokenEnv": "MST_TEST_TOKEN"})
+    async with Hub() as hub:
+        with pytest.raises(ServerUnavailableError, match="MST_TEST_TOKEN is not set"):
+            await hub.list_tools(spec)
+
+
+async def test_a_server_that_goes_away_is_reached_again_when_it_is_back(
+    good: tuple[str, Calls, list[dict[str, str]]],
+) -> None:
+    with good_server() as (url, _, _), anyio.fail_after(20):
+        async with attempt(http(url)) as boundary:
+            await boundary.call_tool("web", "look", {"name": "x"})
+            gone: Any = None
+    assert gone is None
