@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import anyio
 
 from pytest_mst.attempt.job import BODY, AttemptJob
-from pytest_mst.attempt.unexpected import failure_of
-from pytest_mst.clients.client import ClientRequest, TraceLog
+from pytest_mst.attempt.unexpected import failure_of, proxy_failure
+from pytest_mst.clients.client import Client, ClientRequest, TraceLog
 from pytest_mst.clients.limits import run_within_limits
 from pytest_mst.domain.attempt import AttemptRecord
 from pytest_mst.domain.ending import Broke, Ending, InfrastructureFailure, Trial
@@ -135,7 +135,7 @@ async def _act(job: AttemptJob, hub: Hub, writer: RunWriter, progress: Progress)
                 progress.entries, progress.calls = boundary.entries, boundary.calls
                 ending = await _run_client(job, boundary, progress.log)
         except Exception as error:  # noqa: BLE001 - around one attempt: whatever it is, it ends it
-            ending = failure_of(error)
+            ending = proxy_failure(error)
     return ending
 
 
@@ -150,11 +150,20 @@ async def _run_client(job: AttemptJob, boundary: Boundary, log: TraceLog) -> End
         trace=log,
         session=boundary,
     )
+    return await ending_of(job.target.client, request, boundary)
+
+
+async def ending_of(client: Client, request: ClientRequest, boundary: Boundary) -> Ending:
+    """Run a client, and say how that ended; what the boundary lost comes before its words."""
     ending: Ending
     try:
-        ending = await run_within_limits(job.target.client, request)
-    except Exception as error:  # noqa: BLE001 - the boundary's facts come before the client's words
+        ending = await run_within_limits(client, request)
+    except (anyio.get_cancelled_exc_class(), KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - around one attempt: `sys.exit` and a test
+        # framework's own exceptions end it too, and must not end the loop that others run in
         ending = failure_of(error)
+    await anyio.lowlevel.checkpoint_if_cancelled()  # a client may keep it to itself
     return boundary.lost.failure if boundary.lost is not None else ending
 
 
@@ -243,11 +252,11 @@ def _facts(
 
 def _trace(progress: Progress, ending: Ending) -> Trace | None:
     """Return the client's account; where it gave none, what the boundary observed."""
-    log = progress.log
-    if log.evidence == "observed" and not log.events:
-        log.events = [_observed(call) for call in progress.calls]
-    if isinstance(ending, Trial) or log.events or log.answer is not None:
-        return log.finished()
+    trace = progress.log.finished()
+    if trace.evidence == "observed" and not trace.events:
+        trace = replace(trace, events=tuple(_observed(call) for call in progress.calls))
+    if isinstance(ending, Trial) or trace.events or trace.answer is not None:
+        return trace
     return None
 
 

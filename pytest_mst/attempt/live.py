@@ -12,14 +12,13 @@ from pytest_mst.attempt.collect import (
     FinishedAttempt,
     Progress,
     deadline_passed,
+    ending_of,
     not_stored,
     record_of,
     store_attempt,
 )
 from pytest_mst.attempt.job import AttemptJob
-from pytest_mst.attempt.unexpected import failure_of
 from pytest_mst.clients.client import ClientRequest, TraceLog
-from pytest_mst.clients.limits import run_within_limits
 from pytest_mst.domain.attempt import AttemptRecord
 from pytest_mst.domain.ending import Ending, InfrastructureError, InfrastructureFailure, Trial
 from pytest_mst.domain.errors import StoreError
@@ -104,15 +103,9 @@ class LiveAttempt:
         return record_of(self._job, self._progress, self._ending, self._clock)
 
     async def _end_of(self, request: ClientRequest, boundary: Boundary) -> Ending:
-        ending: Ending | None = None
         with anyio.move_on_after(self._job.timeout_s):
-            try:
-                ending = await run_within_limits(self._job.target.client, request)
-            except Exception as error:  # noqa: BLE001 - around one attempt: whatever it is, it ends it
-                ending = failure_of(error)
-        if ending is None:
-            return deadline_passed(self._job)
-        return boundary.lost.failure if boundary.lost is not None else ending
+            return await ending_of(self._job.target.client, request, boundary)
+        return deadline_passed(self._job)
 
     async def finish(self, failure: InfrastructureFailure | None) -> FinishedAttempt:
         """Close the boundary, grade what can be, and store all of it.

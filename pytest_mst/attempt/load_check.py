@@ -28,7 +28,7 @@ def upstream_specs(
     """Return what it takes to open each server, secrets resolved.
 
     Raises:
-        EvalFileError: a variable of the environment that a server needs is not set.
+        ReferenceProblemError: a variable of the environment that a server needs is not set.
 
     """
     return {

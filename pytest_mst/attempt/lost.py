@@ -5,12 +5,16 @@ from __future__ import annotations
 from pytest_mst.domain.attempt import AttemptRecord
 from pytest_mst.domain.ending import Broke, InfrastructureFailure
 from pytest_mst.domain.plan import RunPlan
+from pytest_mst.grading.agreement import agreement
 from pytest_mst.store.append import RunWriter
 from pytest_mst.store.journal import begun
+from pytest_mst.store.read import read_writes
 
 
 def store_lost(writer: RunWriter, plan: RunPlan | None, worker: str | None = None) -> None:
     """Write the ending of every attempt that began and has none: a collection failure.
+
+    The writes it made until then are unreported: there is no trace to match them with.
 
     Args:
         writer: the run's writer.
@@ -18,13 +22,14 @@ def store_lost(writer: RunWriter, plan: RunPlan | None, worker: str | None = Non
         worker: only attempts that began in this process; those of every process without it.
 
     Raises:
-        StoreError: the journal cannot be read, or an ending not be written.
+        StoreError: the journal or a write record cannot be read, or an ending not be written.
 
     """
     datasets = {} if plan is None else {(one.variant, one.case): one.dataset for one in plan.cases}
     for attempt, line in begun(writer.layout).items():
         if worker is not None and line.worker != worker:
             continue
+        writes = read_writes(writer.layout, attempt)
         ending = InfrastructureFailure(
             Broke.COLLECTION,
             f"the process that ran it ({line.worker or 'unnamed'}) ended before the attempt did",
@@ -38,6 +43,7 @@ def store_lost(writer: RunWriter, plan: RunPlan | None, worker: str | None = Non
             duration_ms=0,
             ending=ending,
             key="",
+            agreement=agreement(None, writes.entries, {}),
         )
         writer.attempt(record)
         writer.ended(attempt, line.locator, ending)

@@ -37,7 +37,7 @@ def target_of(
 
     Raises:
         LoadCheckError: a server's writes are not accounted for.
-        EvalFileError: a variable of the environment is not set.
+        ReferenceProblemError: a variable of the environment is not set.
 
     """
     config = prepared.loaded.config
@@ -66,7 +66,23 @@ def target_of(
     )
 
 
+_WAITS: dict[str, Any] = {
+    "connect_timeout_ms": True,
+    "request_timeout_ms": True,
+    "call_timeout_ms": True,
+    "start": {"timeout_ms": True},
+}
+
+
 def _definition(config: ServerBase) -> dict[str, Any]:
-    """Return a server's definition as it was written, less what only says how long to wait."""
-    waits = {"connect_timeout_ms", "request_timeout_ms", "call_timeout_ms"}
-    return config.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude=waits)
+    """Return a server's definition as it was written, less what makes no difference to it.
+
+    That is how long to wait, and the order in which tools are named.
+    """
+    definition = config.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, exclude=_WAITS
+    )
+    for names in ("readOnlyTools", "alwaysWriteTools"):
+        if names in definition:
+            definition[names] = sorted(definition[names])
+    return definition

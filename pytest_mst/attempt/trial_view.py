@@ -54,6 +54,14 @@ class WriteRecord(Sequence[WriteEntry]):
         """Yield the writes in order."""
         return iter(self._seen())
 
+    def __eq__(self, other: object) -> bool:
+        """Compare with a list of entries, so that `trial.writes == []` means what it says."""
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return list(self._seen()) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes while the client acts
+
     def __repr__(self) -> str:
         """Show the writes as a failing assertion prints them."""
         return f"<{len(self._entries)} writes: {_listed(self._entries)}>"
@@ -110,9 +118,13 @@ class WriteRecord(Sequence[WriteEntry]):
             )
             raise AssertionError(msg)
 
+    def look(self) -> None:
+        """Note that the record was looked at: for less where a call cannot be classified."""
+        unclear = any(entry.unclassified for entry in self._entries)
+        self._looked.note(Evidence.CALLED if unclear else Evidence.REQUESTED)
+
     def _seen(self) -> Sequence[WriteEntry]:
-        weakest = any(entry.unclassified for entry in self._entries)
-        self._looked.note(Evidence.CALLED if weakest else Evidence.REQUESTED)
+        self.look()
         return self._entries
 
 
@@ -176,7 +188,7 @@ class FinishedTrial:
     @property
     def agreement(self) -> Agreement | None:
         """Whether trace and record agree, and what is left over."""
-        self._looked.note(Evidence.REQUESTED)
+        self._writes.look()
         return self._record.agreement
 
     @property

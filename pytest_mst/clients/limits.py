@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from types import TracebackType
 
 import anyio
 
 from pytest_mst.clients.client import Client, ClientRequest
-from pytest_mst.domain.ending import StoppedBy, Trial
+from pytest_mst.domain.ending import Trial
 from pytest_mst.domain.errors import OptionsError
 from pytest_mst.domain.json_value import JsonObject, json_type
+from pytest_mst.domain.tool_call import ToolCallError
 
 LIMITS = ("maxTurns", "maxToolCalls", "maxDurationMs")
 """The keys of `clientOptions` that every client has."""
 
+_USED_UP = -32000
+"""JSON-RPC's code for errors of an implementation's own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a client may use up in one attempt; `None` is no limit."""
+    """What a client may use up for one input; `None` is no limit."""
 
     turns: int | None = None
     calls: int | None = None
@@ -46,57 +49,71 @@ def _positive(options: JsonObject, key: str) -> int | None:
     return value
 
 
-class _CountedTools:
-    """A boundary that stops its client at one call more than it may make."""
+class _CallBudget:
+    """Cuts a client off at one call more than it may make, whichever way it makes its calls."""
 
-    def __init__(self, request: ClientRequest, limit: int, scope: anyio.CancelScope) -> None:
-        self._tools = request.tools
+    def __init__(self, limit: int, scope: anyio.CancelScope) -> None:
         self._left = limit
         self._scope = scope
         self.exceeded = False
 
-    @property
-    def servers(self) -> tuple[str, ...]:
-        return self._tools.servers
+    async def __call__(self) -> None:
+        if self._left > 0:
+            self._left -= 1
+            return
+        self.exceeded = True
+        self._scope.cancel()
+        await anyio.lowlevel.checkpoint()
+        # Still here: in a task that the client has let loose, which the cut does not reach.
+        raise ToolCallError(_USED_UP, "the client has made all the calls it may (maxToolCalls)")
 
-    async def call_tool(
+
+class _CutOff:
+    """A cancel scope for a client: what it raises because it is cut off is not how it ended."""
+
+    def __init__(self, after_s: float | None) -> None:
+        self.scope = anyio.move_on_after(after_s)
+
+    def __enter__(self) -> anyio.CancelScope:
+        return self.scope.__enter__()
+
+    def __exit__(
         self,
-        server: str,
-        tool: str,
-        arguments: JsonObject | None,
-        *,
-        join_id: str | None = None,
-    ) -> Mapping[str, Any]:
-        if self._left == 0:
-            self.exceeded = True
-            self._scope.cancel()
-            await anyio.lowlevel.checkpoint()
-        self._left -= 1
-        return await self._tools.call_tool(server, tool, arguments, join_id=join_id)
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        caught = self.scope.__exit__(kind, error, trace)
+        return caught or (self.scope.cancel_called and isinstance(error, Exception))
 
 
 async def run_within_limits(client: Client, request: ClientRequest) -> Trial:
     """Run a client, and end its attempt as a trial when it has used up a limit of its own.
 
-    `maxTurns` is the client's to keep, since only it knows what a turn is.
+    It ends so whatever the client makes of being cut off. `maxTurns` is the client's to keep,
+    since only it knows what a turn is.
 
     Raises:
         InfrastructureError: as the client raises it.
         OptionsError: a limit, or another option, is not what the client takes.
+        TypeError: the client returned something that is no ending.
 
     """
     limits = Limits.of(request.options)
-    stopped_by: StoppedBy | None = None
-    ending: Trial | None = None
-    with anyio.move_on_after(limits.duration_s) as scope:
-        if limits.calls is None:
+    cut = _CutOff(limits.duration_s)
+    budget = None if limits.calls is None else _CallBudget(limits.calls, cut.scope)
+    ending: object = None
+    request.tools.guard = budget
+    try:
+        with cut:
             ending = await client.run(request)
-        else:
-            counted = _CountedTools(request, limits.calls, scope)
-            try:
-                ending = await client.run(replace(request, tools=counted))
-            finally:
-                stopped_by = "calls" if counted.exceeded else None
-    if ending is None or (stopped_by and scope.cancelled_caught):
-        return Trial(stopped_by=stopped_by or "time")
+    finally:
+        request.tools.guard = None
+    if budget is not None and budget.exceeded:
+        return Trial(stopped_by="calls")
+    if cut.scope.cancel_called:
+        return Trial(stopped_by="time")
+    if not isinstance(ending, Trial):
+        msg = f"client {client.name!r} returned {type(ending).__name__}; `run` returns a Trial"
+        raise TypeError(msg)
     return ending

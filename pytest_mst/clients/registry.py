@@ -42,15 +42,17 @@ def as_client(value: Any, *, asked_by: str) -> Client:
     """
     if isinstance(value, str):
         return client_named(value, asked_by=asked_by)
-    if callable(getattr(value, "run", None)) and hasattr(value, "name"):
+    is_class = isinstance(value, type)
+    if callable(getattr(value, "run", None)) and hasattr(value, "name") and not is_class:
         client: Client = value
         return client
     if inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(
         getattr(value, "__call__", None)  # noqa: B004 - an object with an async __call__ is one
     ):
         return FunctionClient(value)
+    found = f"the class {value.__name__}" if is_class else type(value).__name__
     msg = (
-        f"{asked_by} gives {type(value).__name__}; valid: the name of a client, an async function "
+        f"{asked_by} gives {found}; valid: the name of a client, an async function "
         "from a ClientRequest to the answer, or an object with `name` and `async run(request)`"
     )
     raise TypeError(msg)

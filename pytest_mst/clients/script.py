@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -125,6 +125,12 @@ def check_script(options: JsonObject) -> None:
         parse_script(options, trial)
 
 
+def near(name: str, valid: Iterable[str]) -> str:
+    """Ask whether a name that is not valid was meant to be one that is close to it."""
+    close = difflib.get_close_matches(name, list(valid), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
 def _steps(key: str, value: JsonValue) -> tuple[Step, ...]:
     return tuple(_step(f"{key}[{at}]", step) for at, step in enumerate(_list(key, value)))
 
@@ -136,9 +142,7 @@ def _step(key: str, value: JsonValue) -> Step:
     (name,) = fields
     build = _STEPS.get(name)
     if build is None:
-        near = difflib.get_close_matches(name, _STEPS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise OptionsError(key, f"one of {', '.join(_STEPS)}, not {name!r}{hint}")
+        raise OptionsError(key, f"one of {', '.join(_STEPS)}, not {name!r}{near(name, _STEPS)}")
     return build(f"{key}.{name}", fields[name])
 
 
@@ -216,7 +220,7 @@ def _one_of(key: str, value: JsonValue, valid: Sequence[str]) -> str:
 def _known(key: str, fields: JsonObject, valid: Sequence[str]) -> None:
     for name in fields:
         if name not in valid:
-            raise OptionsError(key, f"the keys {', '.join(valid)}, not {name!r}")
+            raise OptionsError(key, f"the keys {', '.join(valid)}, not {name!r}{near(name, valid)}")
 
 
 _STEPS: dict[str, Callable[[str, JsonValue], Step]] = {

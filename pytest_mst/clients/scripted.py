@@ -25,6 +25,7 @@ from pytest_mst.clients.script import (
     Step,
     Stop,
     check_script,
+    near,
     parse_script,
 )
 from pytest_mst.domain.ending import InfrastructureError, Trial
@@ -32,6 +33,8 @@ from pytest_mst.domain.errors import OptionsError
 from pytest_mst.domain.json_value import JsonObject
 from pytest_mst.domain.tool_call import ToolCallError
 from pytest_mst.domain.trace import TraceEvent
+
+_KEYS = ("script", "scripts", *LIMITS)
 
 
 class ScriptedError(Exception):
@@ -64,10 +67,8 @@ class ScriptedClient:
         """
         Limits.of(options)
         for key in options:
-            if key not in ("script", "scripts", *LIMITS):
-                raise OptionsError(
-                    key, f"nothing; the keys are script, scripts, {', '.join(LIMITS)}"
-                )
+            if key not in _KEYS:
+                raise OptionsError(key, f"nothing{near(key, _KEYS)}; valid: {', '.join(_KEYS)}")
         check_script(self._script_of(options))
 
     async def run(self, request: ClientRequest) -> Trial:
@@ -106,7 +107,9 @@ class _Playing:
 
     def __init__(self, request: ClientRequest) -> None:
         self._request = request
-        self._last_text = ""
+        earlier = request.trace.events[-1:] if request.turn else []
+        self._last_text = "".join(_text_of(event.output) for event in earlier)
+        self._join_prefix = "call" if request.turn is None else f"turn-{request.turn}-call"
         self._calls = 0
 
     async def do(self, step: Step) -> Trial | None:
@@ -136,15 +139,17 @@ class _Playing:
         return None
 
     async def _call(self, step: Call | Hidden, *, traced: bool) -> None:
-        join_id = f"call-{self._calls}"
+        join_id = f"{self._join_prefix}-{self._calls}"
         self._calls += 1
         output: Any
+        is_error = False
         try:
             output = await self._request.tools.call_tool(
                 step.server, step.tool, step.arguments, join_id=join_id
             )
         except ToolCallError as error:
             output = {"error": {"code": error.code, "message": error.message}}
+            is_error = True
         self._last_text = _text_of(output)
         if traced:
             self._request.trace.events.append(
@@ -153,14 +158,16 @@ class _Playing:
                     server=step.server,
                     arguments=step.arguments or {},
                     output=output,
-                    is_error="error" in output or output.get("isError") is True,
+                    is_error=is_error or output.get("isError") is True,
                     id=join_id,
                 )
             )
 
 
-def _text_of(result: Mapping[str, Any]) -> str:
+def _text_of(result: Any) -> str:
     """Return the text blocks of a tool result, or the message of a protocol error."""
+    if not isinstance(result, Mapping):
+        return ""
     error = result.get("error")
     if isinstance(error, Mapping):
         return str(error.get("message", ""))

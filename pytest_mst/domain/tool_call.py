@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, TypeAlias
 
 from pytest_mst.domain.json_value import JsonObject
 
@@ -30,8 +30,15 @@ class ServerGoneError(ToolCallError):
     """The server ended in this call, and this call is what it ended in."""
 
 
+CallGuard: TypeAlias = Callable[[], Awaitable[None]]
+"""Asked before a call is taken; what it raises, the caller gets, and the call is not made."""
+
+
 class ToolCaller(Protocol):
     """A boundary as a client sees it: tools of labelled servers."""
+
+    guard: CallGuard | None
+    """Asked before each call, whichever way it comes in: also through an MCP session."""
 
     @property
     def servers(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from pytest_mst.domain.plan import PlannedCase
 from pytest_mst.domain.run import AttemptId, locator
 from pytest_mst.grading.grader import Grader
 from pytest_mst.grading.select import graders_of
+from pytest_mst.plugin.crew import Order
 from pytest_mst.plugin.engine import Job
 from pytest_mst.plugin.eval_run import EvalRun
 
@@ -73,10 +74,15 @@ class CaseItem:
         return locator(self.run.run_id, self.attempt_id(trial))
 
     def job(self, trial: int, target: Target) -> Job:
-        """Return one attempt to make."""
+        """Return one attempt to make; what it takes is put together when it is ordered."""
+        key = (self.run.run_id, self.attempt_id(trial))
+        return Job(key, lambda: Order(self.attempt(trial, target), self.run.writer))
+
+    def attempt(self, trial: int, target: Target) -> AttemptJob:
+        """Return everything that is known of one attempt before it begins."""
         if self._graders is None:
             self._graders = graders_of(self.case, self.judges)
-        attempt = AttemptJob(
+        return AttemptJob(
             id=self.attempt_id(trial),
             locator=self.locator(trial),
             case=self.case,
@@ -87,7 +93,6 @@ class CaseItem:
             declared_writes=self.declared_writes,
             has_body=self.has_body,
         )
-        return Job(attempt, self.run.writer)
 
     def planned(self) -> PlannedCase:
         """Return the case as its run's plan holds it."""

@@ -6,11 +6,13 @@ done-callbacks can deadlock: starting a task waits for the loop's thread.)
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import contextlib
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
@@ -18,15 +20,14 @@ from typing import Any, TypeAlias, TypeVar
 import anyio
 import anyio.from_thread
 
-from pytest_mst.attempt.collect import FinishedAttempt, collect
-from pytest_mst.attempt.job import AttemptJob
+from pytest_mst.attempt.collect import FinishedAttempt
 from pytest_mst.attempt.load_check import check_evals
 from pytest_mst.attempt.prepared import PreparedEval
 from pytest_mst.domain.eval_config import Variant
 from pytest_mst.domain.loaded import LoadedEval
 from pytest_mst.domain.run import AttemptId
+from pytest_mst.plugin.crew import Crew, Order, serve_crew
 from pytest_mst.proxy.hub import Hub
-from pytest_mst.store.append import RunWriter
 
 _T = TypeVar("_T")
 
@@ -34,18 +35,14 @@ JobKey: TypeAlias = tuple[str, AttemptId]
 """Run id and attempt."""
 
 _TICK_S = 0.5
-_CANCEL_BOUND_S = 15.0
 
 
+@dataclass(frozen=True, slots=True)
 class Job:
-    """An attempt to make and where it is written."""
+    """An attempt to make, known by its key until it is asked for."""
 
-    __slots__ = ("attempt", "key", "writer")
-
-    def __init__(self, attempt: AttemptJob, writer: RunWriter) -> None:
-        self.attempt = attempt
-        self.writer = writer
-        self.key: JobKey = (writer.layout.run_id, attempt.id)
+    key: JobKey
+    make: Callable[[], Order]
 
 
 class Engine:
@@ -64,14 +61,13 @@ class Engine:
         """The attempts that pytest's loop will ask for next, in its order."""
         self._on_wait = on_wait
         self._futures: dict[JobKey, concurrent.futures.Future[FinishedAttempt | None]] = {}
+        """Of the attempts that were ordered and not yet handed out."""
         self._asked_for: set[JobKey] = set()
         self._stopped = False
-        self._under_way = 0
-        """Written by the loop's thread only."""
         self._stack = ExitStack()
         self._portal: anyio.from_thread.BlockingPortal | None = None
         self._hub: Hub | None = None
-        self._limiter: anyio.CapacityLimiter | None = None
+        self._crew: Crew | None = None
 
     def set_concurrency(self, concurrency: int) -> None:
         """Say how many attempts are under way at once; before the first."""
@@ -85,7 +81,6 @@ class Engine:
         if self._portal is None:
             self._portal = self._stack.enter_context(anyio.from_thread.start_blocking_portal())
             self._hub = self._stack.enter_context(self._portal.wrap_async_context_manager(Hub()))
-            self._limiter = self._portal.call(anyio.CapacityLimiter, self.concurrency)
         return self._portal
 
     @property
@@ -94,6 +89,13 @@ class Engine:
         _ = self.portal
         assert self._hub is not None
         return self._hub
+
+    @property
+    def crew(self) -> Crew:
+        """Whoever makes the attempts in the background loop."""
+        if self._crew is None:
+            _, self._crew = self.portal.start_task(serve_crew, self.hub, self.concurrency)
+        return self._crew
 
     def call(self, function: Callable[..., Awaitable[_T]], *args: Any) -> _T:
         """Run an async function in the background loop and wait for it."""
@@ -131,69 +133,53 @@ class Engine:
 
     def wait_for(self, future: concurrent.futures.Future[_T]) -> _T:
         """Wait for what runs in the background loop, showing progress meanwhile."""
-        try:
-            while True:
-                with contextlib.suppress(concurrent.futures.TimeoutError):
-                    return future.result(timeout=_TICK_S)
-                if future.done():
-                    return future.result()
+        while not future.done():
+            concurrent.futures.wait([future], timeout=_TICK_S)
+            if not future.done():
                 self._on_wait()
-        except BaseException:
-            future.cancel()
-            raise
+        return future.result()
 
     def get(self, job: Job) -> FinishedAttempt | None:
         """Wait for an attempt, made ahead or made now; `None` when the engine was stopped first."""
-        future = self._futures.get(job.key)
-        if future is None:
-            future = self._start(job)
-        self._refill()
+        self._order(job)
         self._asked_for.add(job.key)
         try:
-            return self.wait_for(future)
+            return self.wait_for(self._futures[job.key])
         finally:
-            self._futures.pop(job.key, None)
+            del self._futures[job.key]
 
     def get_if_begun(self, job: Job) -> FinishedAttempt | None:
         """Wait for an attempt that is under way or has ended; begin none."""
         return self.get(job) if job.key in self._futures else None
 
-    def _start(self, job: Job) -> concurrent.futures.Future[FinishedAttempt | None]:
-        future = self.portal.start_task_soon(self._take_turn, job)
-        self._futures[job.key] = future
-        return future
+    def _order(self, first: Job) -> None:
+        """Order an attempt that is asked for now, and as many of the next as there is room for."""
+        crew, orders = self.crew, []
+        for job in self._to_order(first):
+            order = job.make()
+            self._futures[job.key] = order.future
+            orders.append(order)
+        if orders:
+            crew.take(orders)
 
-    def _refill(self) -> None:
+    def _to_order(self, first: Job) -> Iterator[Job]:
+        if first.key not in self._futures:
+            yield first
         room = self.ahead - len(self._futures)
         if self._stopped or room < max(1, self.ahead // 4):
             return
         for job in self.upcoming():
             if job.key not in self._futures and job.key not in self._asked_for:
-                self._start(job)
+                yield job
                 room -= 1
                 if room <= 0:
                     return
 
-    async def _take_turn(self, job: Job) -> FinishedAttempt | None:
-        assert self._limiter is not None
-        async with self._limiter:  # first come, first served: the head of pytest's order first
-            if self._stopped:
-                return None
-            self._under_way += 1
-            try:
-                return await collect(job.attempt, self.hub_in_loop, job.writer)
-            finally:
-                self._under_way -= 1
-
-    @property
-    def hub_in_loop(self) -> Hub:
-        """The hub, for code that runs in the background loop itself."""
-        assert self._hub is not None
-        return self._hub
-
     def stop(self) -> None:
         """Begin no other attempt; those under way go on."""
         self._stopped = True
+        if self._crew is not None:
+            self._crew.stop()
 
     def drain(self) -> None:
         """Let the attempts under way end and be recorded, and begin no other.
@@ -202,31 +188,23 @@ class Engine:
         """
         self.stop()
         for key, future in list(self._futures.items()):
-            with contextlib.suppress(concurrent.futures.CancelledError):
+            with contextlib.suppress(concurrent.futures.CancelledError, asyncio.CancelledError):
                 self.wait_for(future)
             del self._futures[key]
 
     def cancel(self) -> None:
         """Cut the attempts under way short; each records that, within a bound."""
         self.stop()
-        futures = list(self._futures.values())
-        for future in futures:
-            future.cancel()
-        if self._portal is not None:
-            self._portal.call(self._settle)
+        if self._crew is not None:
+            self.call(self._crew.cut_short)
         self._futures.clear()
-
-    async def _settle(self) -> None:
-        """Wait until every attempt that was cut short has said so."""
-        with anyio.move_on_after(_CANCEL_BOUND_S):
-            while self._under_way:  # cancelled tasks end in their own time; there is no one event
-                await anyio.lowlevel.checkpoint()
 
     def close(self) -> None:
         """End the background loop and every server with it. Safe to call twice."""
         self.stop()
-        for future in self._futures.values():
-            future.cancel()
+        if self._crew is not None:
+            self.call(self._crew.end)
+            self._crew = None
         self._futures.clear()
         self._stack.close()
         self._portal = None

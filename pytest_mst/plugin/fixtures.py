@@ -109,7 +109,7 @@ def mst(_mst_live: LiveCase) -> Conversation:
 
 
 @pytest.fixture
-def dry_run_proxy(request: pytest.FixtureRequest) -> ProxyView:
+def dry_run_proxy(request: pytest.FixtureRequest, _mst_target: None) -> ProxyView:
     """The proxy before the servers: call tools through it, or connect an agent of your own.
 
     Beside `trial` it is the proxy of the finished attempt: its calls can be looked at.
@@ -120,7 +120,7 @@ def dry_run_proxy(request: pytest.FixtureRequest) -> ProxyView:
 
 
 @pytest.fixture
-def write_record(request: pytest.FixtureRequest) -> WriteRecord:
+def write_record(request: pytest.FixtureRequest, _mst_target: None) -> WriteRecord:
     """The writes that reached the proxy in this attempt, in order."""
     from pytest_mst.plugin.live_case import write_record_view
 

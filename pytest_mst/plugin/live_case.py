@@ -103,9 +103,9 @@ class LiveCase:
         self.session = session
         self.case = case
         self.conversation = Conversation(self)
-        job = case.job(case.trial, case.target)
+        job = case.attempt(case.trial, case.target)
         engine = session.engine
-        self._attempt: LiveAttempt = engine.call(_made, job.attempt, engine.hub, job.writer)
+        self._attempt: LiveAttempt = engine.call(_made, job, engine.hub, case.run.writer)
 
     def open(self) -> None:
         """Open the boundary.

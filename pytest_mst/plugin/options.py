@@ -103,9 +103,20 @@ class Settings:
 
 
 def is_enabled(config: pytest.Config) -> bool:
-    """Tell whether evals are on."""
+    """Tell whether evals are on.
+
+    Raises:
+        pytest.UsageError: the ini setting is neither true nor false.
+
+    """
     asked = config.getoption("mst")
-    return bool(config.getini("mst") if asked is None else asked)
+    if asked is not None:
+        return bool(asked)
+    try:
+        return bool(config.getini("mst"))
+    except (TypeError, ValueError) as error:
+        msg = f"the ini setting mst takes true or false: {error}"
+        raise pytest.UsageError(msg) from None
 
 
 def _value(config: pytest.Config, name: str) -> Any:

@@ -144,7 +144,7 @@ class EvalSession:
     def store_failure(self, case: CaseItem, failure: InfrastructureFailure) -> FinishedAttempt:
         """Store an attempt that ended before its client could begin."""
         target = case.target or Target.missing(case.variant.name)
-        job = replace(case.job(case.trial, target).attempt, target=replace(target, failure=failure))
+        job = replace(case.attempt(case.trial, target), target=replace(target, failure=failure))
         return self.engine.call(collect, job, self.engine.hub, case.run.writer)
 
     def frozen(self) -> str:

@@ -11,10 +11,16 @@ import anyio
 
 from pytest_mst.domain.ending import Broke, InfrastructureError, Scope
 from pytest_mst.domain.json_value import JsonObject
-from pytest_mst.domain.tool_call import ToolCallError
+from pytest_mst.domain.tool_call import CallGuard, ToolCallError
 from pytest_mst.domain.write import WriteEntry, WriteMode
 from pytest_mst.proxy.gate import Gate
-from pytest_mst.proxy.json_rpc import INTERNAL_ERROR, INVALID_PARAMS, OnProgress, Params
+from pytest_mst.proxy.json_rpc import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    OnProgress,
+    Params,
+)
 from pytest_mst.proxy.policy import (
     Forward,
     RefuseArguments,
@@ -39,11 +45,17 @@ class Boundary:
         self._front: Front | None = None
         self.lost: InfrastructureError | None = None
         """Why the attempt cannot go on, where it cannot."""
+        self.guard: CallGuard | None = None
+        """Asked before each call is taken, whichever way it comes in."""
 
     def attach(self, gates: Mapping[str, Gate], front: Front) -> None:
         """Set the open gates by label, and what makes in-memory transports."""
         self._gates = dict(gates)
         self._front = front
+
+    def close(self) -> None:
+        """Take no call any more: the attempt has ended, whatever its client still has running."""
+        self.guard = _refuse
 
     @property
     def servers(self) -> tuple[str, ...]:
@@ -94,6 +106,7 @@ class Boundary:
         """
         gate = self._gates.get(server)
         if gate is None:
+            await self._admit()
             there = ", ".join(self._gates) or "none"
             msg = f"Unknown server: {server}; there are: {there}"
             raise ToolCallError(INVALID_PARAMS, msg)
@@ -127,8 +140,7 @@ class Boundary:
             InfrastructureError: the attempt cannot go on.
 
         """
-        if self.lost is not None:
-            raise self.lost
+        await self._admit()
         tool = params.get("name")
         if not isinstance(tool, str):
             raise ToolCallError(INVALID_PARAMS, f"tools/call names no tool: {tool!r}")
@@ -146,6 +158,12 @@ class Boundary:
             raise
         self._finish(call, result)
         return result
+
+    async def _admit(self) -> None:
+        if self.lost is not None:
+            raise self.lost
+        if self.guard is not None:
+            await self.guard()
 
     async def _answer(self, call: _Call) -> Mapping[str, Any]:
         gate = call.gate
@@ -243,6 +261,10 @@ class _Call:
     def forwarded(self) -> Params | None:
         """The parameters as the server gets them."""
         return self.gate.upstream.agreement.params(self.params) if self.own else self.params
+
+
+async def _refuse() -> None:
+    raise ToolCallError(CONNECTION_CLOSED, "The attempt has ended")
 
 
 def _as_error(error: ToolCallError | InfrastructureError) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import anyio
 
 from pytest_mst.domain.ending import InfrastructureError
 from pytest_mst.domain.tool_call import ServerGoneError, ToolCallError
+from pytest_mst.proxy.death import CallOwner, Death, ServerDiedError, lost_to_another
 from pytest_mst.proxy.json_rpc import (
     CONNECTION_CLOSED,
     INTERNAL_ERROR,
@@ -22,13 +23,7 @@ from pytest_mst.proxy.policy import Decision, Forward, RefuseUnknown, ServerPoli
 from pytest_mst.proxy.policy_shelf import PolicyShelf
 from pytest_mst.proxy.pool import AS_CONFIGURED, Pool
 from pytest_mst.proxy.unavailable import ServerUnavailableError
-from pytest_mst.proxy.upstream import (
-    CallOwner,
-    Death,
-    ServerDiedError,
-    Upstream,
-    lost_to_another,
-)
+from pytest_mst.proxy.upstream import Upstream
 from pytest_mst.proxy.upstream_spec import AttemptServer, ServerListing
 
 
@@ -103,7 +98,7 @@ class Gate:
 
     async def close(self) -> None:
         """Leave shared connections, end private ones."""
-        for upstream in {self._upstream, self._called} - {None}:
+        for upstream in (self._upstream, self._called):
             if upstream is not None:
                 upstream.leave(self._owner)
         for upstream in self._owned:
@@ -197,7 +192,9 @@ class Gate:
             InfrastructureError: another attempt's call did.
 
         """
-        upstream = self._called = self.upstream
+        upstream = self.upstream
+        had_called = self._called is upstream
+        self._called = upstream
         try:
             return await upstream.ask(
                 self._owner,
@@ -210,28 +207,37 @@ class Gate:
         except RpcError as error:
             raise ToolCallError(error.code, error.message, error.data) from error
         except RequestTimeoutError:
-            limit = f"server {self.label!r} did not answer {method} within {timeout_s} s"
-            raise ToolCallError(REQUEST_TIMEOUT, limit) from None
+            setting = "callTimeoutMs" if method == "tools/call" else "requestTimeoutMs"
+            late = f"server {self.label!r} did not answer {method} in {timeout_s} s ({setting})"
+            raise ToolCallError(REQUEST_TIMEOUT, late) from None
         except ServerDiedError as died:
             self._told_of = upstream
-            raise await self._blame(upstream, died.death, method, params, may_repeat) from died
+            death = died.death
+            if self._owner not in death.callers:  # it was gone before this call reached it
+                mine = had_called and death.sharers == 1
+            elif len(death.callers) == 1:
+                mine = True
+            else:
+                mine = may_repeat and await self._dies_again(upstream, method, params)
+            raise self._blame(death, mine=mine) from died
 
-    async def _blame(
-        self, upstream: Upstream, death: Death, method: str, params: Params | None, may_repeat: bool
-    ) -> ServerGoneError | InfrastructureError:
-        """Find out whether this call ended the server, where several were in flight.
-
-        A read is asked once more, of a process of its own; what may write never is.
-        """
-        if len(death.callers) <= 1:
-            return self._gone(death, "in this call")
-        if may_repeat and await self._dies_again(upstream, method, params):
+    def _blame(self, death: Death, *, mine: bool) -> ServerGoneError | InfrastructureError:
+        """Tell the attempt of its server's end: its own calls' doing, or another attempt's."""
+        if mine:
             return self._gone(death, "in this call")
         failure = lost_to_another(self.label, death)
         self._owner.lose(failure)
         return failure
 
     async def _dies_again(self, like: Upstream, method: str, params: Params | None) -> bool:
+        """Find out whether a call ended the server, where several were in flight.
+
+        A read is asked once more, of a process of its own; what may write never is.
+        """
+        async with self._pool.arbitration:
+            return await self._ends(like, method, params)
+
+    async def _ends(self, like: Upstream, method: str, params: Params | None) -> bool:
         try:
             alone = await self._pool.fresh(like)
         except ServerUnavailableError:
@@ -254,7 +260,9 @@ class Gate:
 
     async def _connect(self) -> Upstream:
         if not self._private:
-            return await self._pool.shared(self.server.spec, self._era)
+            shared = await self._pool.shared(self.server.spec, self._era)
+            shared.hold(self._owner)
+            return shared
         upstream = await self._pool.private(self.server.spec, self._era, self._handshake)
         self._owned.append(upstream)
         return upstream

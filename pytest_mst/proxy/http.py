@@ -115,7 +115,7 @@ class _HttpPipe(Pipe):
     def ending(self) -> PipeEnding:
         if self._unreached:
             reason = f"cannot be reached at {self._origin} ({self._last}); is it running?"
-            return PipeEnding(reason, refused=True)
+            return PipeEnding(reason, refused=True, absent=True)
         if isinstance(self._last, int) and self._last >= _FIRST_ERROR_STATUS:
             remedy = _REMEDY_BY_STATUS.get(self._last, "")
             reason = f"at {self._origin} answered {self._last} {_phrase(self._last)}{remedy}"

@@ -105,8 +105,8 @@ class Hub:
 
         Args:
             servers: the attempt's servers by label.
-            sink: stores an entry of the write record before it returns; raises `OSError` where
-                it cannot.
+            sink: stores an entry of the write record before it returns; raises `StoreError` or
+                `OSError` where it cannot.
             trial_id: what `{{trial.id}}` stands for in the templates of simulated replies.
 
         Raises:
@@ -124,6 +124,7 @@ class Hub:
             await _open(list(gates.values()))
             yield boundary
         finally:
+            boundary.close()
             with anyio.CancelScope(shield=True):
                 for gate in gates.values():
                     await gate.close()

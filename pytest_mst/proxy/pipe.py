@@ -32,7 +32,9 @@ class PipeEnding:
     unreadable: tuple[str, ...] = ()
     """The first lines that came and were not messages, cut short."""
     refused: bool = False
-    """The other side was not there, or did not let us in."""
+    """The other side did not let us in, or was not there."""
+    absent: bool = False
+    """The other side was not there when it was asked, so that no question of ours ended it."""
 
 
 class Pipe(ABC):

@@ -19,6 +19,8 @@ AS_CONFIGURED = "as configured"
 MODERN = "modern"
 """The era without a handshake; any other era is the revision that a handshake asks for."""
 
+_ARBITRATIONS = 4
+
 
 @dataclass(eq=False, slots=True)
 class _Slot:
@@ -41,6 +43,8 @@ class Pool:
         self._slots: dict[tuple[str, str], _Slot] = {}
         self._open: set[Upstream] = set()
         self._exit_on_probe: set[str] = set()
+        self.arbitration = anyio.CapacityLimiter(_ARBITRATIONS)
+        """Bounds how many processes are started at once only to find out who ended another."""
 
     async def shared(self, spec: UpstreamSpec, era: str = AS_CONFIGURED) -> Upstream:
         """Give the shared connection; opened where there is none, or where it has died.

@@ -169,6 +169,8 @@ class _ProcessPipe(Pipe):
         self._partial: list[bytes] = []
         self._partial_bytes = 0
         self._unreadable: list[str] = []
+        self._ending: PipeEnding | None = None
+        """What was known when the pipe was closed; the log is closed after it."""
 
     async def send(self, message: Message) -> None:
         line = encode(message) + b"\n"
@@ -229,6 +231,8 @@ class _ProcessPipe(Pipe):
         return self._process.returncode is not None
 
     def ending(self) -> PipeEnding:
+        if self._ending is not None:
+            return self._ending
         code = self._process.returncode
         if code is None:
             reason = "closed its standard output and goes on running"
@@ -250,6 +254,7 @@ class _ProcessPipe(Pipe):
         with anyio.move_on_after(_KILL_GRACE_S):
             await self._stdout.aclose()
             await self._process.aclose()
+        self._ending = self.ending()
 
     async def _exited(self, within_s: float) -> bool:
         with anyio.move_on_after(within_s):

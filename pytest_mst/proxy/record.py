@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pytest_mst.domain.ending import Broke, InfrastructureError
+from pytest_mst.domain.errors import StoreError
 from pytest_mst.domain.json_value import JsonObject
 from pytest_mst.domain.write import Refusal, WriteEntry, WriteMode
 
@@ -38,7 +39,8 @@ class AttemptRecord:
         """Start empty.
 
         Args:
-            sink: stores an entry before it returns; raises `OSError` where it cannot.
+            sink: stores an entry before it returns; raises `StoreError` or `OSError` where it
+                cannot.
 
         """
         self._sink = sink
@@ -89,7 +91,7 @@ class AttemptRecord:
         )
         try:
             self._sink(entry)
-        except (OSError, ValueError, TypeError) as error:
+        except (StoreError, OSError, ValueError, TypeError) as error:
             reason = f"the write record cannot be stored: {error}; free the disk or mend its folder"
             raise UnrecordedError(Broke.COLLECTION, reason, retryable=True) from error
         self.entries.append(entry)

@@ -84,9 +84,9 @@ class SimulatedReply:
     def make(self, facts: ReplyFacts) -> dict[str, Any]:
         """Give the `tools/call` result."""
         if self._structured is not None:
-            return _result(copy.deepcopy(self._structured))
+            return _result(copy.deepcopy(self._structured), structured=True)
         value = {"ok": True, "id": str(uuid.uuid4()), "result": dict(facts.arguments)}
-        return _result(value)
+        return _result(value, structured=False)
 
 
 class TemplateReply:
@@ -113,7 +113,7 @@ class TemplateReply:
         if problems:
             problem = f"its template does not fit its outputSchema: {problems[0]}"
             raise self._error(problem)
-        return _result(value)
+        return _result(value, structured=self._output.checked)
 
     def check(self) -> None:
         """Check the template before it is needed, as far as arguments do not come into it.
@@ -145,6 +145,8 @@ class OutputSchema:
         schema = tool.get("outputSchema")
         self._schema: Mapping[str, Any] | None = schema if isinstance(schema, dict) else None
         self._compiled = CompiledSchema(self._schema)
+        self._objects_only = (self._schema or {}).get("type", "object") == "object"
+        """Structured content is an object (MCP) unless the schema itself says otherwise."""
 
     @property
     def checked(self) -> bool:
@@ -155,7 +157,7 @@ class OutputSchema:
         """Say how a value does not fit."""
         if not self.checked:
             return []
-        if not isinstance(value, Mapping):
+        if self._objects_only and not isinstance(value, Mapping):
             return [f"it must be an object and is of type {json_type(value)}"]
         return self._compiled.problems(value)
 
@@ -170,7 +172,7 @@ class OutputSchema:
 
         """
         try:
-            return smallest_instance(self._schema or {}, truth=done)
+            return smallest_instance({"type": "object", **(self._schema or {})}, truth=done)
         except CannotGenerateError as error:
             remedy = f"write one under replies.{self._name} and simulate its writes"
             raise ReplyError(self._name, f"{error} (outputSchema)", remedy) from error
@@ -225,9 +227,9 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _result(value: Any) -> dict[str, Any]:
+def _result(value: Any, *, structured: bool) -> dict[str, Any]:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     result: dict[str, Any] = {"content": [{"type": "text", "text": text}]}
-    if isinstance(value, Mapping):
+    if structured or isinstance(value, Mapping):
         result["structuredContent"] = value
     return result

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import anyio
 import httpx2
 import mcp_types as types
 from mcp.client.streamable_http import streamable_http_client
@@ -206,6 +207,8 @@ class Inbound:
             raise RpcError(error.code, error.message, error.data) from error
         except ValueError as error:
             raise RpcError(INTERNAL_ERROR, "The client's answer is not valid") from error
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
+            raise RpcError(INTERNAL_ERROR, "The client is gone") from error
         return result.model_dump()
 
 

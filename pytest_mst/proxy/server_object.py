@@ -54,14 +54,12 @@ async def open_object(spec: UpstreamSpec, config: PythonServer) -> AsyncIterator
             " it must be an mcp Server or MCPServer"
         )
         raise ServerUnavailableError(spec.label, "object", reason)
-    host = _host(server)
-    pipe = _ObjectPipe(host)
+    pipe = _connect(server)
     try:
-        host.connect(pipe)
         yield pipe
     finally:
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(host.leave, pipe)
+            await anyio.to_thread.run_sync(pipe.host.leave, pipe)
 
 
 class _Host:
@@ -69,29 +67,28 @@ class _Host:
 
     def __init__(self, server: Server[Any]) -> None:
         self.server = server
-        self._pipes: set[_ObjectPipe] = set()
-        self._lock = threading.Lock()
+        self.ended = False
+        self.pipes: set[_ObjectPipe] = set()
         self._started = threading.Event()
         self._stop: asyncio.Event | None = None
-        self.loop: asyncio.AbstractEventLoop | None = None
+        self._open: set[_ObjectPipe] = set()
+        self._serving: set[asyncio.Future[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
         name = f"mcp server {server.name}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
 
-    def connect(self, pipe: _ObjectPipe) -> None:
+    def begin(self, pipe: _ObjectPipe) -> None:
         """Serve one more connection."""
-        with self._lock:
-            self._pipes.add(pipe)
-            if not self._thread.is_alive():
-                self._thread.start()
         self._started.wait()
         self.call(self._begin, pipe)
 
     def leave(self, pipe: _ObjectPipe) -> None:
         """End one connection, and the thread with the last of them."""
         pipe.hang_up()
-        with _HOSTS_LOCK, self._lock:
-            self._pipes.discard(pipe)
-            if self._pipes:
+        with _HOSTS_LOCK:
+            self.pipes.discard(pipe)
+            if self.pipes:
                 return
             if _HOSTS.get(id(self.server)) is self:
                 del _HOSTS[id(self.server)]
@@ -102,46 +99,46 @@ class _Host:
     def call(self, do: Callable[..., Any], *arguments: Any) -> None:
         """Do something in the server's event loop; nothing where that has ended."""
         with suppress(RuntimeError):
-            if self.loop is not None:
-                self.loop.call_soon_threadsafe(do, *arguments)
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(do, *arguments)
 
     def _run(self) -> None:
         try:
             asyncio.run(self._main())
         finally:
             self._started.set()
-            for pipe in tuple(self._pipes):
-                pipe.over("its event loop ended")
+            with _HOSTS_LOCK:
+                self.ended = True
+            for pipe in tuple(self._open | self.pipes):
+                pipe.over("ended with its event loop")
 
     async def _main(self) -> None:
-        self.loop = asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         self._started.set()
         await self._stop.wait()
+        if self._serving:
+            await asyncio.wait(self._serving, timeout=_STOP_S / 2)
 
     def _begin(self, pipe: _ObjectPipe) -> None:
-        pipe.task = asyncio.ensure_future(self._serve(pipe))
+        pipe.open()
+        self._open.add(pipe)
+        task = asyncio.ensure_future(self._serve(pipe))
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
 
     async def _serve(self, pipe: _ObjectPipe) -> None:
         from pytest_mst.proxy.sdk import as_dict, run_server
 
-        read_end, read = anyio.create_memory_object_stream[Any](math.inf)
-        write, written = anyio.create_memory_object_stream[Any](math.inf)
-        pipe.to_server = read_end
-        serving = asyncio.ensure_future(run_server(self.server, read, write))
-        try:
-            async with written:
-                async for item in written:
-                    message = as_dict(item)
-                    if message is not None:
-                        pipe.deliver(message)
-            await asyncio.wait([serving])
-        finally:
-            serving.cancel()
-            for stream in (read_end, read, write, written):
-                stream.close()
+        serving = asyncio.ensure_future(run_server(self.server, pipe.read, pipe.write))
+        async for item in pipe.written:
+            message = as_dict(item)
+            if message is not None:
+                pipe.deliver(message)
+        await asyncio.wait([serving])
         error = None if serving.cancelled() else serving.exception()
         pipe.over("ended" if error is None else f"ended by {type(error).__name__}: {error}")
+        self._open.discard(pipe)
 
 
 _HOSTS: dict[int, _Host] = {}
@@ -149,22 +146,35 @@ _HOSTS: dict[int, _Host] = {}
 _HOSTS_LOCK = threading.Lock()
 
 
-def _host(server: Server[Any]) -> _Host:
+def _connect(server: Server[Any]) -> _ObjectPipe:
     with _HOSTS_LOCK:
-        return _HOSTS.setdefault(id(server), _Host(server))
+        host = _HOSTS.get(id(server))
+        if host is None or host.ended:
+            host = _HOSTS[id(server)] = _Host(server)
+        pipe = _ObjectPipe(host)
+        host.pipes.add(pipe)
+    host.begin(pipe)
+    return pipe
 
 
 class _ObjectPipe(Pipe):
     """Messages from one event loop to another's, and back."""
 
     def __init__(self, host: _Host) -> None:
-        self._host = host
+        self.host = host
         self._ours = asyncio.get_running_loop()
-        self._send, self._receive = anyio.create_memory_object_stream[Message](math.inf)
+        self._received: asyncio.Queue[Message | None] = asyncio.Queue()
+        """What the server sent; `None` is its end."""
         self._reason = "ended"
         self.to_server: Any = None
-        """Where the server reads; its own loop's."""
-        self.task: asyncio.Future[None] | None = None
+        self.read: Any = None
+        self.write: Any = None
+        self.written: Any = None
+
+    def open(self) -> None:
+        """Make the server's streams, in its own loop."""
+        self.to_server, self.read = anyio.create_memory_object_stream[Any](math.inf)
+        self.write, self.written = anyio.create_memory_object_stream[Any](math.inf)
 
     async def send(self, message: Message) -> None:
         from pytest_mst.proxy.sdk import as_session_message
@@ -174,17 +184,17 @@ class _ObjectPipe(Pipe):
         except ValueError as error:
             msg = f"cannot be sent: {error}"
             raise UnsendableError(msg) from error
-        self._host.call(self._hand_over, item)
+        self.host.call(self._hand_over, item)
 
     def _hand_over(self, item: Any) -> None:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             self.to_server.send_nowait(item)
 
     async def receive(self) -> Message:
-        try:
-            return await self._receive.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            raise PipeClosedError from None
+        message = await self._received.get()
+        if message is None:
+            raise PipeClosedError
+        return message
 
     def ending(self) -> PipeEnding:
         return PipeEnding(self._reason)
@@ -192,27 +202,25 @@ class _ObjectPipe(Pipe):
     def deliver(self, message: Message) -> None:
         """Hand a message of the server's to our event loop."""
         with suppress(RuntimeError):
-            self._ours.call_soon_threadsafe(self._take, message)
-
-    def _take(self, message: Message) -> None:
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            self._send.send_nowait(message)
+            self._ours.call_soon_threadsafe(self._received.put_nowait, message)
 
     def over(self, reason: str) -> None:
         """Say to our event loop that the server serves this connection no more."""
         with suppress(RuntimeError):
             self._ours.call_soon_threadsafe(self._close, reason)
+        for stream in (self.to_server, self.read, self.write, self.written):
+            if stream is not None:
+                with suppress(RuntimeError):  # whoever waits there has ended with its loop
+                    stream.close()
 
     def _close(self, reason: str) -> None:
         self._reason = reason
-        self._send.close()
+        self._received.put_nowait(None)
 
     def hang_up(self) -> None:
         """Close the server's side; called from any thread."""
-        self._host.call(self._hang_up)
+        self.host.call(self._hang_up)
 
     def _hang_up(self) -> None:
         if self.to_server is not None:
             self.to_server.close()
-        if self.task is not None:
-            self.task.cancel()

@@ -15,7 +15,7 @@ from pytest_mst.proxy.subschema import UnresolvedReferenceError, merged, resolve
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
-_DEPTHS = (6, 12, 24, 48)
+_DEPTHS = (1, 2, 3, 4, 5, 6, 8, 12, 24, 48)
 """Nesting is tried from shallow to deep, so that a recursive schema ends where it first can."""
 _STEP_LIMIT = 20_000
 _CANDIDATES = 64
@@ -133,7 +133,7 @@ class _Search:
         alternatives = _alternatives(schema)
         if alternatives is not None:
             for one in alternatives:
-                yield from islice(self._candidates(one, depth - 1), _CANDIDATES)
+                yield from islice(self._candidates(one, depth), _CANDIDATES)
         else:
             for name in _types(schema):
                 yield from self._of_type(name, schema, depth)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any, TypeAlias
 
 import anyio
 
-from pytest_mst.domain.ending import Broke, InfrastructureError
 from pytest_mst.domain.eval_config import HttpServer, PythonServer, StdioServer
+from pytest_mst.proxy.death import CallOwner, Death, ServerDiedError, lost_to_another
 from pytest_mst.proxy.handshake import Agreement, HandshakeError, agree
 from pytest_mst.proxy.json_rpc import (
     METHOD_NOT_FOUND,
@@ -38,34 +37,6 @@ _STABLE_LISTINGS = 3
 """How often a list is read again because it changed while it was read."""
 
 
-class CallOwner(Protocol):
-    """Whoever calls are made for: an attempt."""
-
-    def lose(self, error: InfrastructureError) -> None:
-        """Hear that the attempt cannot go on, because of what another one did."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Death:
-    """A connection's end that nobody asked for."""
-
-    ending: PipeEnding
-    callers: frozenset[CallOwner]
-    """The attempts with a call in flight when it ended."""
-    sharers: int
-    """How many attempts had ever called through it."""
-
-
-class ServerDiedError(Exception):
-    """The connection ended in a call."""
-
-    def __init__(self, death: Death) -> None:
-        """Keep what is known of the end."""
-        super().__init__(death.ending.reason)
-        self.death = death
-
-
 class Upstream:
     """A connection to a server. It lives in one task, `serve`, whoever asked for it."""
 
@@ -80,6 +51,7 @@ class Upstream:
         self._listing_lock = anyio.Lock()
         self._lists_changed = 0
         self._in_flight: list[CallOwner] = []
+        self._holders: set[CallOwner] = set()
         self._users: set[CallOwner] = set()
         self._sharers = 0
         self._stopping = False
@@ -121,6 +93,7 @@ class Upstream:
             tasks.start_soon(peer.run)
             if await self._meet(peer, pipe):
                 self.opened.set()
+                tasks.start_soon(self._hear_of_changes, peer)
                 await self._over.wait()
             tasks.cancel_scope.cancel()
 
@@ -146,12 +119,17 @@ class Upstream:
         return False
 
     def _unexpected(self, error: Exception) -> None:
-        broke: BrokenPart = "object" if isinstance(self.spec.config, PythonServer) else "connect"
+        cause = _leaf(error)
         ending = self._pipe.ending() if self._pipe is not None else None
         if ending is not None and ending.refused:
             self.failure = self._unavailable("connect", ending.reason)
+        elif isinstance(self.spec.config, PythonServer):
+            reason = f"cannot be used: {type(cause).__name__}: {cause}"
+            self.failure = self._unavailable("object", reason)
         else:
-            self.failure = self._unavailable(broke, f"{type(error).__name__}: {error}")
+            # The words of a transport's error may hold an address, and that a token.
+            what = "the connection" if ending is None else ending.reason
+            self.failure = self._unavailable("connect", f"{what}: {type(cause).__name__}")
 
     @property
     def alive(self) -> bool:
@@ -179,8 +157,8 @@ class Upstream:
 
     @property
     def unused(self) -> bool:
-        """Whether no attempt has called through it."""
-        return self._sharers == 0 and not self._in_flight
+        """Whether no attempt has called through it, or holds it in order to."""
+        return self._sharers == 0 and not self._holders
 
     def stop(self) -> None:
         """End the connection; `gone` is set once nothing is left of it."""
@@ -190,8 +168,13 @@ class Upstream:
             self._scope.cancel()
         self._scope.deadline = anyio.current_time() + _FAREWELL_S
 
+    def hold(self, owner: CallOwner) -> None:
+        """Take note of an attempt that shares the connection."""
+        self._holders.add(owner)
+
     def leave(self, owner: CallOwner) -> None:
         """Forget an attempt that has ended."""
+        self._holders.discard(owner)
         self._users.discard(owner)
 
     async def ask(
@@ -281,6 +264,18 @@ class Upstream:
             instructions=_text(instructions),
         )
 
+    async def _hear_of_changes(self, peer: Peer) -> None:
+        """Ask to be told when the tools change, where the era wants that to be asked for."""
+        capability = self.agreement.hello.get("capabilities", {}).get("tools")
+        changes = isinstance(capability, Mapping) and capability.get("listChanged") is True
+        if not self.agreement.is_modern or not changes:
+            return
+        params = self.agreement.params({"notifications": {"toolsListChanged": True}})
+        with suppress(RpcError, PeerGoneError):
+            await peer.request(
+                "subscriptions/listen", params, timeout_s=None, request_id="mst-tools"
+            )
+
     @property
     def _live_peer(self) -> Peer:
         if self._peer is None:
@@ -315,7 +310,8 @@ class Upstream:
 
     def _death(self) -> Death:
         ending = self._pipe.ending() if self._pipe is not None else PipeEnding("ended")
-        return Death(ending, frozenset(self._in_flight), self._sharers)
+        callers = () if ending.absent else self._in_flight
+        return Death(ending, frozenset(callers), self._sharers)
 
     def _silent(self, what: str) -> ServerUnavailableError:
         limit = f"within {self.spec.config.connect_timeout_ms} ms (connectTimeoutMs)"
@@ -347,17 +343,6 @@ class Upstream:
         )
 
 
-def lost_to_another(label: str, death: Death) -> InfrastructureError:
-    """Say that an attempt's server was ended by another attempt's call."""
-    return InfrastructureError(
-        Broke.SETUP,
-        f"server {label!r} {death.ending.reason} while other attempts shared it;"
-        " isolation: attempt gives each its own",
-        retryable=True,
-        detail=death.ending.stderr_tail or None,
-    )
-
-
 def open_pipe(spec: UpstreamSpec) -> AbstractAsyncContextManager[Pipe]:
     """Open what carries the messages; the MCP SDK is imported only where it is needed."""
     match spec.config:
@@ -371,6 +356,13 @@ def open_pipe(spec: UpstreamSpec) -> AbstractAsyncContextManager[Pipe]:
             from pytest_mst.proxy.server_object import open_object
 
             return open_object(spec, config)
+
+
+def _leaf(error: BaseException) -> BaseException:
+    """Give the first error in a group of them."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _text(value: object) -> str | None:

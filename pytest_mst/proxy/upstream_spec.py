@@ -31,7 +31,8 @@ class UpstreamSpec:
     """Everything needed to open a connection to one server; secrets are already resolved."""
 
     label: str
-    config: StdioServer | HttpServer | PythonServer
+    config: StdioServer | HttpServer | PythonServer = field(repr=False)
+    """Not shown in a repr: it may hold secrets."""
     base_dir: Path
     """The folder of the eval config: default working folder, and where modules are looked up."""
     log_path: Path | None = None

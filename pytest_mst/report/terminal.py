@@ -19,6 +19,7 @@ from pytest_mst.store.run_id import short_form
 
 _SHOWN_REASONS = 3
 _SHOWN_ARGUMENTS_CHARS = 200
+_PATH_LIMIT_CHARS = 4096
 _KIND_WORDS: dict[FindingKind, str] = {
     "unreported": "unreported write",
     "unrecorded": "unrecorded write",
@@ -52,7 +53,7 @@ def closing_lines(
     lines += [
         _ledger_line(summary.figures),
         _pass_rate_line(summary),
-        f"run {shown(run_id)} in {shown(run_dir_shown)}",
+        f"run {shown(run_id)} in {shown(run_dir_shown, _PATH_LIMIT_CHARS)}",
     ]
     incomplete = summary.figures.cases.incomplete
     if incomplete and can_resume:
@@ -135,7 +136,7 @@ def _why(row: CaseRow, *, can_resume: bool) -> list[str]:
 
 def _reason(reason: Reason, *, can_resume: bool) -> str:
     advice = _ADVICE[reason.remedy][0 if can_resume else 1]
-    return f"{reason.kind} {reason.count}: {shown(reason.detail)} ({reason.locator}){advice}"
+    return f"{reason.kind} {reason.count}: {shown(reason.detail)} ({shown(reason.locator)}){advice}"
 
 
 def _finding_lines(summary: RunSummary) -> Iterator[str]:
@@ -153,5 +154,5 @@ def _finding_line(finding: Finding) -> str:
     return (
         f"{_KIND_WORDS[finding.kind]}: {shown(tool)}"
         f" {shown(finding.arguments, _SHOWN_ARGUMENTS_CHARS)}"
-        f" ({shown(finding.case)} {finding.locator})"
+        f" ({shown(finding.case)} {shown(finding.locator)})"
     )

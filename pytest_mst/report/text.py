@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-from pytest_mst.store.encode import encode
-
 LIMIT_CHARS = 300
 """How much of one text from outside is shown where nothing else is said."""
 _CUT = "..."
@@ -28,12 +26,6 @@ def shown(text: str, limit: int = LIMIT_CHARS) -> str:
     if len(visible) > limit:
         return visible[: max(0, limit - len(_CUT))] + _CUT
     return visible
-
-
-def shown_call(server: str | None, tool: str, arguments: object, limit: int = LIMIT_CHARS) -> str:
-    """Return a call as `server.tool {arguments}`, with its arguments as JSON."""
-    name = shown(tool if server is None else f"{server}.{tool}")
-    return f"{name} {shown(encode(arguments), limit)}"
 
 
 def percent(share: float) -> str:

@@ -1,0 +1,117 @@
+"""The loop's side of the engine: makes attempts, first come, first served, several at once."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections import deque
+from collections.abc import Iterable
+
+import anyio
+
+from pytest_mst.attempt.collect import FinishedAttempt, collect
+from pytest_mst.attempt.job import AttemptJob
+from pytest_mst.proxy.hub import Hub
+from pytest_mst.store.append import RunWriter
+
+_CANCEL_BOUND_S = 15.0
+"""How long attempts that are cut short may take to say so."""
+
+
+class Order:
+    """An attempt to make, where it is written, and what waits for it."""
+
+    __slots__ = ("attempt", "future", "writer")
+
+    def __init__(self, attempt: AttemptJob, writer: RunWriter) -> None:
+        self.attempt = attempt
+        self.writer = writer
+        self.future: concurrent.futures.Future[FinishedAttempt | None] = concurrent.futures.Future()
+        """`None`: the crew was stopped before the attempt began."""
+
+
+class Crew:
+    """Works off orders in the event loop that `serve` runs in."""
+
+    def __init__(self, hub: Hub, size: int) -> None:
+        """Make a crew, in the event loop that it is to work in.
+
+        Args:
+            hub: the servers' connections.
+            size: attempts under way at once.
+
+        """
+        self._hub = hub
+        self._size = size
+        self._waiting: deque[Order] = deque()
+        self._busy = 0
+        self._stopped = False
+        self._loop = asyncio.get_running_loop()
+        self._ended = anyio.Event()
+        self._tasks = anyio.create_task_group()
+
+    async def serve(
+        self, *, task_status: anyio.abc.TaskStatus[Crew] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Work until `end` is called."""
+        async with self._tasks:
+            task_status.started(self)
+            await self._ended.wait()
+            self._tasks.cancel_scope.cancel()
+
+    def take(self, orders: Iterable[Order]) -> None:
+        """Take orders in; from any thread."""
+        self._loop.call_soon_threadsafe(self._enqueue, list(orders))
+
+    def _enqueue(self, orders: list[Order]) -> None:
+        self._waiting.extend(orders)
+        for _ in range(min(self._size - self._busy, len(self._waiting))):
+            self._busy += 1
+            self._tasks.start_soon(self._work)
+
+    async def _work(self) -> None:
+        """Work off orders until none waits."""
+        try:
+            while self._waiting:
+                await self._one(self._waiting.popleft())
+        finally:
+            self._busy -= 1
+
+    async def _one(self, order: Order) -> None:
+        if self._stopped:
+            order.future.set_result(None)
+            return
+        try:
+            finished = await collect(order.attempt, self._hub, order.writer)
+        except BaseException as error:  # around one attempt: the others go on, this one tells
+            order.future.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        order.future.set_result(finished)
+
+    def stop(self) -> None:
+        """Begin no other attempt; from any thread."""
+        self._stopped = True
+
+    async def cut_short(self) -> None:
+        """Cancel the attempts under way; return when each has said so, within a bound."""
+        self._stopped = True
+        for order in self._waiting:
+            order.future.set_result(None)
+        self._waiting.clear()
+        self._tasks.cancel_scope.cancel()
+        with anyio.move_on_after(_CANCEL_BOUND_S):
+            while self._busy:  # tasks end in their own time; there is no one event
+                await anyio.lowlevel.checkpoint()
+
+    async def end(self) -> None:
+        """Stop working."""
+        self._ended.set()
+
+
+async def serve_crew(
+    hub: Hub, size: int, *, task_status: anyio.abc.TaskStatus[Crew] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    """Make a crew in the running event loop, hand it out, and let it work."""
+    await Crew(hub, size).serve(task_status=task_status)
