@@ -148,6 +148,10 @@ class FinishedTrial:
         self._looked = looked or Looked()
         self._writes = WriteRecord(writes, self._looked)
 
+    def __repr__(self) -> str:
+        """Show which trial it is, as a failing test prints it; that is not looking at it."""
+        return f"<trial {self.number} {self.locator}>"
+
     @property
     def locator(self) -> str:
         """The short name of the attempt, as it is printed."""

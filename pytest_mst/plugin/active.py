@@ -15,12 +15,13 @@ from pytest_mst.plugin.collect import EvalFile, EvalItem, eval_file
 from pytest_mst.plugin.controller import REFUSED_ATTRIBUTE, Controller
 from pytest_mst.plugin.discover import is_eval_file
 from pytest_mst.plugin.engine import Engine
+from pytest_mst.plugin.header import header_lines
 from pytest_mst.plugin.keys import CASE, SESSION, UPCOMING
 from pytest_mst.plugin.loading import load_session
 from pytest_mst.plugin.options import Settings
 from pytest_mst.plugin.outcomes import Status, status_of
 from pytest_mst.plugin.progress import Progress
-from pytest_mst.plugin.protocol import run_attempts_inline, run_case, shape_report
+from pytest_mst.plugin.protocol import run_call_phase, run_case, shape_report
 from pytest_mst.plugin.session import concurrency, thaw_session
 from pytest_mst.plugin.start_run import case_items, start_runs
 from pytest_mst.plugin.upcoming import Upcoming
@@ -61,6 +62,12 @@ def _take_over(config: pytest.Config, workerinput: dict[str, Any]) -> None:
     evals = [one.loaded.config for one in session.prepared.values()]
     engine.set_concurrency(concurrency(settings, evals, workerinput["workercount"]))
     config.stash[SESSION] = session
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say what each server's writes come to, before anything starts."""
+    session = config.stash.get(SESSION, None)
+    return header_lines(session) if session is not None else []
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> EvalFile | None:
@@ -145,7 +152,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if CASE not in pyfuncitem.stash:
         return None
     if isinstance(pyfuncitem, EvalItem):
-        run_attempts_inline(pyfuncitem)
+        run_call_phase(pyfuncitem)
     else:
         call_body(pyfuncitem)
     return True

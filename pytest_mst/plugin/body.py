@@ -59,6 +59,18 @@ def body_grade(case: CaseItem, reason: str) -> GradeOutcome:
     return GraderFailure(BODY, f"{where} raised {named(error)}")
 
 
+FIXTURES = "fixtures"
+"""The name under which a failure of what surrounds a case is kept beside its graders."""
+
+
+def fixtures_grade(case: CaseItem) -> GraderFailure | None:
+    """Return what a failing fixture means for a trial of an eval file: it is not graded."""
+    raised = next((one.value for when, one in case.errors if when != "teardown"), None)
+    if raised is None:
+        return None
+    return GraderFailure(FIXTURES, f"the case could not be graded: {named(raised)}")
+
+
 def add_body_grade(
     writer: RunWriter, finished: FinishedAttempt, outcome: GradeOutcome
 ) -> FinishedAttempt:

@@ -7,6 +7,7 @@ incomplete and never forgotten.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -23,7 +24,14 @@ from pytest_mst.plugin.case_item import CaseItem
 from pytest_mst.plugin.discover import is_eval_file
 from pytest_mst.plugin.eval_run import EvalRun, module_eval_name, python_names
 from pytest_mst.plugin.loading import shown_path
-from pytest_mst.plugin.outcomes import CASE_PROPERTY, AttemptNote, decides, note_of, verdict_of
+from pytest_mst.plugin.outcomes import (
+    CASE_PROPERTY,
+    AttemptNote,
+    decides,
+    note_of,
+    skip_note_of,
+    verdict_of,
+)
 from pytest_mst.plugin.progress import Progress
 from pytest_mst.plugin.session import EvalSession
 from pytest_mst.report.attempts import AttemptRow
@@ -46,6 +54,8 @@ class Controller:
         self._session = session
         self._progress = progress
         self._reported: dict[str, dict[AttemptId, AttemptRow]] = {}
+        self._skipped: dict[tuple[str, str, str], str] = {}
+        """Why a case was skipped while it ran, by run, variant and case."""
         self._incomplete = 0
         """Cases reported as incomplete, which pytest counts as failed set-ups."""
         self._refusals: dict[str, None] = {}
@@ -104,9 +114,11 @@ class Controller:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count, and keep what may not be on disk."""
         self._progress.clear()
-        note = note_of(report)
+        note, skipped = note_of(report), skip_note_of(report)
         if note is not None:
             self._keep(note)
+        elif skipped is not None:
+            self._skipped[skipped.run, skipped.variant, skipped.case] = skipped.reason
         elif decides(report) and verdict_of(report) is CaseVerdict.INCOMPLETE:
             self._incomplete += 1
 
@@ -148,6 +160,7 @@ class Controller:
                 plan = stored_plan(run)
                 if plan is None:
                     continue
+                plan = self._without_skipped(plan)
                 store_lost(run.writer, plan)
                 summary = finish_run(
                     plan,
@@ -159,6 +172,14 @@ class Controller:
                 self._summaries.append((run, summary))
             except StoreError as error:
                 self._store_errors.append(error)
+
+    def _without_skipped(self, plan: RunPlan) -> RunPlan:
+        """Return the plan with the cases that were skipped while they ran."""
+        cases = []
+        for case in plan.cases:
+            reason = self._skipped.get((plan.run_id, case.variant, case.case))
+            cases.append(case if reason is None else replace(case, skip=reason))
+        return replace(plan, cases=tuple(cases))
 
     def _exit_status(
         self, session: pytest.Session, exitstatus: int | pytest.ExitCode
@@ -221,7 +242,7 @@ def show_closing(
         terminal.section(f"eval {run.name}", sep="=", bold=True)
         shown = shown_path(config, run.layout.run_dir)
         for line in closing_lines(summary, shown, can_resume=False):
-            terminal.line(line)
+            terminal.line(run.writer.redactor.text(line))
     for error in errors:
         terminal.section("a run could not be stored", sep="=", red=True)
         terminal.line(str(error))

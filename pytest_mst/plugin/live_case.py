@@ -65,6 +65,10 @@ class Conversation:
         self._live = live
         self.started: list[InputRun] = []
 
+    def __repr__(self) -> str:
+        """Show how far it has come, as a failing test prints it."""
+        return f"<conversation, inputs given: {len(self.started)}>"
+
     def run(self, input: str | None = None) -> InputRun:
         """Give the client an input; await the result.
 
@@ -177,6 +181,11 @@ class ProxyView:
         self._case = case
         self._live = live
         self._calls = calls
+
+    def __repr__(self) -> str:
+        """Show the servers behind it, as a failing test prints it."""
+        target = self._case.target
+        return f"<dry-run proxy of {', '.join(target.servers) if target else 'no server'}>"
 
     @property
     def calls(self) -> list[ObservedCall]:

@@ -83,6 +83,7 @@ def equip(item: pytest.Function) -> None:
         pass_threshold=threshold if marks.pass_threshold is None else marks.pass_threshold,
         timeout_s=marks.timeout_s or timeout_s,
         target=_known_target(session, prepared, variant, overridden=bool(overridden)),
+        judges=_judges(prepared, variant),
         has_body=True,
         run_by="body" if by_body else "engine",
         declared_writes=marks.declared_writes,
@@ -168,6 +169,12 @@ def _variant(item: pytest.Function, prepared: PreparedEval | None) -> Variant:
     return next((one for one in there if one.name == name), None) or (
         there[0] if there else Variant(name="default")
     )
+
+
+def _judges(prepared: PreparedEval | None, variant: Variant) -> tuple[object, ...]:
+    if prepared is None:
+        return ()
+    return prepared.loaded.config.judges if variant.judges is None else variant.judges
 
 
 def _may_skip(item: pytest.Item) -> bool:

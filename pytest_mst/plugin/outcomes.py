@@ -12,6 +12,7 @@ from pytest_mst.domain.ending import InfrastructureFailure
 from pytest_mst.domain.score import CaseVerdict, GradedAttempt, TrialVerdict
 
 ATTEMPT_PROPERTY = "mst_attempt"
+SKIP_PROPERTY = "mst_skipped"
 CASE_PROPERTY = "mst_verdict"
 RATE_PROPERTY = "mst_pass_rate"
 EVIDENCE_PROPERTY = "mst_evidence"
@@ -63,6 +64,28 @@ class AttemptNote:
     def to_property(self) -> tuple[str, str]:
         """Write the note as a report's property, ASCII only."""
         return ATTEMPT_PROPERTY, json.dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class SkipNote:
+    """A case that was skipped while it ran, by a mark or a fixture: outside the ledger."""
+
+    run: str
+    variant: str
+    case: str
+    reason: str
+
+    def to_property(self) -> tuple[str, str]:
+        """Write the note as a report's property, ASCII only."""
+        return SKIP_PROPERTY, json.dumps(asdict(self))
+
+
+def skip_note_of(report: Any) -> SkipNote | None:
+    """Read back the note of a skipped case's report; `None` for any other report."""
+    for name, value in getattr(report, "user_properties", ()):
+        if name == SKIP_PROPERTY:
+            return SkipNote(**json.loads(value))
+    return None
 
 
 def state_of(graded: GradedAttempt) -> State:

@@ -16,7 +16,13 @@ from pytest_mst.attempt.collect import FinishedAttempt
 from pytest_mst.domain.ending import InfrastructureFailure, Trial
 from pytest_mst.domain.evidence import lowest
 from pytest_mst.domain.score import CaseVerdict, GradedAttempt, GraderFailure, case_verdict
-from pytest_mst.plugin.body import add_body_grade, body_grade, failure_before_end, named
+from pytest_mst.plugin.body import (
+    FIXTURES,
+    add_body_grade,
+    body_grade,
+    failure_before_end,
+    fixtures_grade,
+)
 from pytest_mst.plugin.case_item import CaseItem
 from pytest_mst.plugin.case_text import AttemptText, case_text
 from pytest_mst.plugin.keys import CASE, SESSION, VERDICT
@@ -28,6 +34,7 @@ from pytest_mst.plugin.outcomes import (
     AttemptNote,
     CaseFailed,
     CaseIncomplete,
+    SkipNote,
     state_of,
 )
 from pytest_mst.plugin.pytest_private import (
@@ -39,6 +46,7 @@ from pytest_mst.plugin.pytest_private import (
     tear_down_to,
 )
 
+_REASON_CHARS = 2_000
 _NOTE_REASON_CHARS = 200
 """Of an attempt's reason in its report, which is to stay small."""
 
@@ -143,8 +151,8 @@ def _verdict_first(reports: list[pytest.TestReport]) -> Iterator[pytest.TestRepo
     yield from reports[1:] if moved else reports
 
 
-def run_attempts_inline(item: pytest.Item) -> None:
-    """Take in all attempts of a case in its call phase.
+def run_call_phase(item: pytest.Item) -> None:
+    """Take in the attempts of a case in an eval file: all of them, or the one under way.
 
     Raises:
         CaseFailed: too few of its trials passed.
@@ -152,8 +160,11 @@ def run_attempts_inline(item: pytest.Item) -> None:
 
     """
     case, session = item.stash[CASE], item.config.stash[SESSION]
-    attempts = Attempts(item, case)
     assert case.target is not None  # a case in an eval file has one from the start
+    if has_function_fixtures(item):
+        case.finished = session.engine.get(case.job(case.trial, case.target))
+        return
+    attempts = Attempts(item, case)
     for trial in range(case.trials):
         case.begin_trial(trial)
         attempts.add(session.engine.get(case.job(trial, case.target)))
@@ -172,25 +183,32 @@ def _stopped_before_verdict(
     """
     broken = next((one for one in reports if one.failed and one.when != "teardown"), None)
     if broken is None:
-        return  # skipped
+        _skipped(case, reports)
+        return
     session = item.config.stash[SESSION]
     attempts = Attempts(item, case)
-    raised = case.errors[0][1].value if case.errors else None
-    reason = f"the case could not be graded: {named(raised) if raised else broken.when}"
+    failure = fixtures_grade(case) or GraderFailure(FIXTURES, broken.longreprtext[-_REASON_CHARS:])
     for trial in range(case.trials):
         case.begin_trial(trial)
         assert case.target is not None
         finished = session.engine.get_if_begun(case.job(trial, case.target))
         if finished is not None and isinstance(finished.record.ending, Trial):
-            failure = GraderFailure(FIXTURES, reason)
             finished = add_body_grade(case.run.writer, finished, failure)
         attempts.add(finished)
     broken.when = "setup"
     broken.user_properties.append((CASE_PROPERTY, CaseVerdict.INCOMPLETE.value))
 
 
-FIXTURES = "fixtures"
-"""The name under which a failure of what surrounds a case is kept beside its graders."""
+def _skipped(case: CaseItem, reports: list[pytest.TestReport]) -> bool:
+    """Note on the report that skipped a case, if one did, which case is outside the ledger."""
+    skipped = next((one for one in reports if one.skipped and one.when != "teardown"), None)
+    if skipped is None:
+        return False
+    longrepr = skipped.longrepr
+    reason = str(longrepr[2]) if isinstance(longrepr, tuple) else str(longrepr)
+    note = SkipNote(case.run.run_id, case.variant.name, case.case.id, reason[:_NOTE_REASON_CHARS])
+    skipped.user_properties.append(note.to_property())
+    return True
 
 
 def _run_each_attempt(item: pytest.Item, case: CaseItem, nextitem: pytest.Item | None) -> None:
@@ -204,7 +222,7 @@ def _run_each_attempt(item: pytest.Item, case: CaseItem, nextitem: pytest.Item |
         case.begin_trial(trial)
         forget_last_run(item)
         reports = run_protocol(item, boundary)
-        if any(report.skipped for report in reports) and trial == 0 and case.finished is None:
+        if trial == 0 and case.finished is None and _skipped(case, reports):
             for report in reports:
                 item.ihook.pytest_runtest_logreport(report=report)
             tear_down_to(item.session, nextitem)
@@ -238,9 +256,12 @@ def _finish(
         elif raised is not None:
             failure = failure_before_end(raised, ran_client=False)
             return session.store_failure(case, failure), shown
-    if finished is None or not isinstance(finished.record.ending, Trial) or not case.has_body:
+    if finished is None or not isinstance(finished.record.ending, Trial):
         return finished, shown
-    return add_body_grade(case.run.writer, finished, body_grade(case, shown)), shown
+    said = body_grade(case, shown) if case.has_body else fixtures_grade(case)
+    if said is not None:
+        finished = add_body_grade(case.run.writer, finished, said)
+    return finished, shown
 
 
 def _report_verdict(

@@ -106,6 +106,8 @@ class _Session:
         """Leave the connections that were opened for this session."""
         for upstream in self._heard:
             upstream.listeners.discard(self._from_server)
+            if upstream.answerer == self._to_client:
+                upstream.answerer = None
         for gate in self._gates.values():
             if gate is not self._direct:
                 await gate.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, TypeAlias
 
@@ -28,7 +28,7 @@ from pytest_mst.proxy.unavailable import BrokenPart, ServerUnavailableError
 from pytest_mst.proxy.upstream_spec import ServerListing, UpstreamSpec
 
 Meet: TypeAlias = Callable[[Peer], Awaitable[Agreement]]
-Listener: TypeAlias = Callable[[str, Params | None], Awaitable[None]]
+Listener: TypeAlias = Callable[[str, Params | None], Coroutine[None, None, None]]
 Answerer: TypeAlias = Callable[[str, Params | None], Awaitable[Mapping[str, Any]]]
 
 _FAREWELL_S = 3.0
@@ -294,8 +294,9 @@ class Upstream:
         if method == "notifications/tools/list_changed":
             self._lists_changed += 1
             self._listing = None
-        for listener in tuple(self.listeners):
-            await listener(method, params)
+        async with anyio.create_task_group() as tasks:  # one that is slow holds up no other
+            for listener in self.listeners:
+                tasks.start_soon(listener, method, params)
 
     def _ended(self) -> None:
         """Account for the end before anybody who waits hears of it."""
