@@ -11,7 +11,7 @@ import pytest
 from pytest_mst.domain.errors import MstError
 from pytest_mst.plugin import marked
 from pytest_mst.plugin.async_body import call_body
-from pytest_mst.plugin.collect import EvalFile, EvalItem, eval_file
+from pytest_mst.plugin.collect import EvalFile, EvalItem, RefusedFile, eval_file
 from pytest_mst.plugin.controller import REFUSED_ATTRIBUTE, Controller
 from pytest_mst.plugin.discover import is_eval_file
 from pytest_mst.plugin.engine import Engine
@@ -19,7 +19,7 @@ from pytest_mst.plugin.header import header_lines
 from pytest_mst.plugin.keys import CASE, SESSION, UPCOMING
 from pytest_mst.plugin.loading import load_session
 from pytest_mst.plugin.options import Settings
-from pytest_mst.plugin.outcomes import Status, status_of
+from pytest_mst.plugin.outcomes import Refused, Status, status_of
 from pytest_mst.plugin.progress import Progress
 from pytest_mst.plugin.protocol import run_call_phase, run_case, shape_report
 from pytest_mst.plugin.session import concurrency, thaw_session
@@ -70,7 +70,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return header_lines(session) if session is not None else []
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> EvalFile | None:
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> EvalFile | RefusedFile | None:
     """Collect eval configs."""
     return eval_file(parent, file_path) if is_eval_file(file_path) else None
 
@@ -96,7 +96,7 @@ def pytest_make_collect_report(
     call = getattr(report, "call", None)
     if call is not None and call.excinfo is not None:
         error = call.excinfo.value
-        if isinstance(error, marked.Refused):
+        if isinstance(error, Refused):
             setattr(report, REFUSED_ATTRIBUTE, str(error))
     return report
 

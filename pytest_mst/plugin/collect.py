@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from pytest_mst.attempt.prepared import PreparedEval
+from pytest_mst.domain.errors import MstError
 from pytest_mst.domain.eval_config import Variant
 from pytest_mst.domain.loaded import LoadedCase
 from pytest_mst.plugin.case_item import CaseItem
 from pytest_mst.plugin.keys import CASE, SESSION
+from pytest_mst.plugin.outcomes import Refused
 from pytest_mst.plugin.session import EvalSession
 from pytest_mst.store.names import node_name
 
@@ -90,11 +92,12 @@ class EvalItem(pytest.Function):
         if case.skip is not None:
             item.add_marker(pytest.mark.skip(reason=case.skip))
         client = session.client(config, variant, case)
-        target = session.target(prepared, variant, client)
+        run = session.run(config.name, prepared)
+        target = session.target(run, prepared, variant, client)
         judges = config.judges if variant.judges is None else variant.judges
         threshold = config.pass_threshold if case.pass_threshold is None else case.pass_threshold
         item.stash[CASE] = CaseItem(
-            run=session.run(config.name, prepared),
+            run=run,
             variant=variant,
             case=case,
             dataset=one.dataset,
@@ -114,6 +117,27 @@ class EvalItem(pytest.Function):
         return path, line, self.nodeid.partition("::")[2].replace("::", " · ")
 
 
-def eval_file(parent: pytest.Collector, path: Path) -> EvalFile:
+class RefusedFile(pytest.File):
+    """An eval config that was not foreseen before collection, and that is wrong."""
+
+    problem: str
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Collect nothing.
+
+        Raises:
+            Refused: always, with what is wrong.
+
+        """
+        raise Refused(self.problem)
+
+
+def eval_file(parent: pytest.Collector, path: Path) -> EvalFile | RefusedFile:
     """Return the node of an eval config."""
-    return EvalFile.of(parent, path, parent.config.stash[SESSION].prepared_at(path))
+    try:
+        prepared = parent.config.stash[SESSION].prepared_at(path)
+    except MstError as error:
+        refused: RefusedFile = RefusedFile.from_parent(parent, path=path)
+        refused.problem = str(error)
+        return refused
+    return EvalFile.of(parent, path, prepared)

@@ -10,9 +10,10 @@ from pytest_mst.domain.errors import MarkerError, MstError, SelectionError
 from pytest_mst.domain.eval_config import Variant
 from pytest_mst.plugin.case_item import CaseItem
 from pytest_mst.plugin.discover import config_path
-from pytest_mst.plugin.eval_run import module_eval_name
+from pytest_mst.plugin.eval_run import EvalRun, module_eval_name
 from pytest_mst.plugin.keys import CASE, SESSION
 from pytest_mst.plugin.marks import Marked, marked
+from pytest_mst.plugin.outcomes import Refused
 from pytest_mst.plugin.pytest_private import overriding_fixtures, requested_fixtures
 from pytest_mst.plugin.session import EvalSession
 
@@ -40,21 +41,12 @@ def parametrize_variants(metafunc: pytest.Metafunc) -> None:
         prepared = _prepared(session, metafunc.definition, marks)
         _check(metafunc.definition, marks, prepared)
     except MstError as error:
-        raise refusal(str(error)) from None
+        raise Refused(str(error)) from None
     variants = prepared.loaded.config.variants if prepared else ()
     if variants:
         names = [one.name for one in variants if not marks.variants or one.name in marks.variants]
         metafunc.fixturenames.append(VARIANT_FIXTURE)
         metafunc.parametrize(VARIANT_FIXTURE, names, ids=names, indirect=True, scope="function")
-
-
-class Refused(pytest.Collector.CollectError):
-    """A mistake of the user's that ends the session with exit code 4."""
-
-
-def refusal(message: str) -> Refused:
-    """Return the error that refuses to collect a node, with one message."""
-    return Refused(message)
 
 
 def equip(item: pytest.Function) -> None:
@@ -82,7 +74,7 @@ def equip(item: pytest.Function) -> None:
         trials=session.trials(config, marks.trials),
         pass_threshold=threshold if marks.pass_threshold is None else marks.pass_threshold,
         timeout_s=marks.timeout_s or timeout_s,
-        target=_known_target(session, prepared, variant, overridden=bool(overridden)),
+        target=None if overridden else _known_target(session, run, prepared, variant),
         judges=_judges(prepared, variant),
         has_body=True,
         run_by="body" if by_body else "engine",
@@ -95,12 +87,13 @@ def equip(item: pytest.Function) -> None:
 
 
 def _known_target(
-    session: EvalSession, prepared: PreparedEval | None, variant: Variant, *, overridden: bool
+    session: EvalSession, run: EvalRun, prepared: PreparedEval | None, variant: Variant
 ) -> Target | None:
-    if overridden or prepared is None:
+    """Return what a case is put to where no fixture has a say in it."""
+    if prepared is None:
         return None
     client = session.client(prepared.loaded.config, variant)
-    return session.target(prepared, variant, client)
+    return session.target(run, prepared, variant, client)
 
 
 def _prepared(session: EvalSession, node: pytest.Item, marks: Marked) -> PreparedEval | None:

@@ -38,6 +38,10 @@ _CASE_STATUS: dict[CaseVerdict, Status] = {
 }
 
 
+class Refused(pytest.Collector.CollectError):  # noqa: N818 - what becomes of a node
+    """A mistake of the user's, found at collection, that ends the session with exit code 4."""
+
+
 class CaseFailed(AssertionError):
     """Too few of a case's trials passed."""
 

@@ -67,7 +67,7 @@ class EvalSession:
     runs: dict[str, EvalRun] = field(default_factory=dict)
     shared_targets: dict[Hashable, Target] = field(default_factory=dict)
     """What cases of overriding fixtures are put to, by `CaseItem.shared_key`."""
-    _targets: dict[tuple[Path, str, str], Target] = field(default_factory=dict)
+    _targets: dict[tuple[str, Path, str, str], Target] = field(default_factory=dict)
 
     @property
     def is_controller(self) -> bool:
@@ -115,13 +115,14 @@ class EvalSession:
         name = (case.client if case else None) or variant.client or config.client
         return client_named(name, asked_by=f"client of eval {config.name!r}")
 
-    def target(self, prepared: PreparedEval, variant: Variant, client: Client) -> Target:
-        """Return what the cases of a variant are put to; made once."""
-        key = (prepared.loaded.path, variant.name, client.name)
+    def target(
+        self, run: EvalRun, prepared: PreparedEval, variant: Variant, client: Client
+    ) -> Target:
+        """Return what the cases of a variant are put to in a run; made once."""
+        key = (run.name, prepared.loaded.path, variant.name, client.name)
         target = self._targets.get(key)
         if target is None:
-            layout = self.run(prepared.loaded.config.name, prepared).layout
-            log_path = partial(layout.server_log, variant.name)
+            log_path = partial(run.layout.server_log, variant.name)
             target = target_of(prepared, variant, client, os.environ, log_path=log_path)
             self._targets[key] = target
         return target

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -23,6 +23,8 @@ OnProgress: TypeAlias = Callable[[Params], Coroutine[None, None, None]]
 
 _CANCEL_NOTICE_S = 1.0
 """How long an abandoned request may take to say so to the server."""
+_ORDER_S = 0.2
+"""How long an answer waits for whoever is still being told what came before it."""
 
 
 class RpcError(Exception):
@@ -50,6 +52,8 @@ class _Waiting:
     done: anyio.Event = field(default_factory=anyio.Event)
     answer: Message | None = None
     """The response; still `None` when `done` is set: the connection ended."""
+    after: tuple[anyio.Event, ...] = ()
+    """Set when what came before the response has been told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +75,13 @@ class Peer:
         self._handlers = handlers
         self._ids = itertools.count(1)
         self._waiting: dict[int | str, _Waiting] = {}
-        self._tasks: TaskGroup | None = None
+        self._telling: set[anyio.Event] = set()
         self.ended = anyio.Event()
 
     async def run(self) -> None:
         """Read until the pipe ends."""
         try:
             async with anyio.create_task_group() as tasks:
-                self._tasks = tasks
                 try:
                     while True:
                         self._take(await self._pipe.receive(), tasks)
@@ -123,6 +126,8 @@ class Peer:
             with anyio.move_on_after(timeout_s):
                 await self._send(message)
                 await waiting.done.wait()
+            if waiting.after:
+                await _in_order(waiting.after)
             if not waiting.done.is_set():
                 if cancellable:
                     await self._abandon(key, "timed out")
@@ -168,13 +173,28 @@ class Peer:
             params = message.get("params")
             on_progress = self._progress_of(method, params)
             if on_progress is not None:
-                tasks.start_soon(on_progress, params or {})
+                self._tell(tasks, on_progress(params or {}))
             elif method != "notifications/progress":
-                tasks.start_soon(self._handlers.notification, method, params)
+                self._tell(tasks, self._handlers.notification(method, params))
+
+    def _tell(self, tasks: TaskGroup, telling: Coroutine[None, None, None]) -> None:
+        """Hand a notification over in a task of its own: who is slow holds up no reading."""
+        told = anyio.Event()
+        self._telling.add(told)
+
+        async def tell() -> None:
+            try:
+                await telling
+            finally:
+                told.set()
+                self._telling.discard(told)
+
+        tasks.start_soon(tell)
 
     def _answered(self, message: Message) -> None:
         waiting = self._find(message["id"])
         if waiting is not None:
+            waiting.after = tuple(self._telling)
             waiting.answer = message
             waiting.done.set()
 
@@ -212,6 +232,12 @@ class Peer:
         self.ended.set()
         for waiting in self._waiting.values():
             waiting.done.set()
+
+
+async def _in_order(told: Iterable[anyio.Event]) -> None:
+    with anyio.move_on_after(_ORDER_S):
+        for one in told:
+            await one.wait()
 
 
 def _request(key: int | str, method: str, params: Params | None, *, with_progress: bool) -> Message:
