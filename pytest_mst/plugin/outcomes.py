@@ -38,7 +38,7 @@ _CASE_STATUS: dict[CaseVerdict, Status] = {
 }
 
 
-class Refused(pytest.Collector.CollectError):  # noqa: N818 - what becomes of a node
+class Refused(pytest.Collector.CollectError):
     """A mistake of the user's, found at collection, that ends the session with exit code 4."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import anyio
@@ -173,18 +174,18 @@ class Peer:
             params = message.get("params")
             on_progress = self._progress_of(method, params)
             if on_progress is not None:
-                self._tell(tasks, on_progress(params or {}))
+                self._tell(tasks, partial(on_progress, params or {}))
             elif method != "notifications/progress":
-                self._tell(tasks, self._handlers.notification(method, params))
+                self._tell(tasks, partial(self._handlers.notification, method, params))
 
-    def _tell(self, tasks: TaskGroup, telling: Coroutine[None, None, None]) -> None:
+    def _tell(self, tasks: TaskGroup, telling: Callable[[], Coroutine[None, None, None]]) -> None:
         """Hand a notification over in a task of its own: who is slow holds up no reading."""
         told = anyio.Event()
         self._telling.add(told)
 
         async def tell() -> None:
             try:
-                await telling
+                await telling()
             finally:
                 told.set()
                 self._telling.discard(told)

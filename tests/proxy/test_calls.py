@@ -10,7 +10,8 @@ import anyio
 import pytest
 
 from pytest_mst.domain.ending import Broke
-from pytest_mst.domain.tool_call import ToolCallError
+from pytest_mst.domain.json_value import JsonValue
+from pytest_mst.domain.tool_call import ToolCaller, ToolCallError
 from pytest_mst.domain.write import WriteEntry, WriteMode
 from pytest_mst.proxy.record import UnrecordedError
 from tests.proxy.setting import attempt, called, received, text, wild
@@ -98,7 +99,7 @@ async def test_arguments_are_forwarded_as_sent_and_recorded_as_an_object(
 
 async def test_integers_and_text_come_and_go_exactly(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    given = {"id": 9007199254740993, "text": "日本語 ✓ 🎉", "lone": "\ud83d"}
+    given: dict[str, JsonValue] = {"id": 9007199254740993, "text": "日本語 ✓ 🎉", "lone": "\ud83d"}
     async with attempt(wild(log=log)) as boundary:
         await boundary.call_tool("wild", "read_item", given)
         await boundary.call_tool("wild", "odd", given)
@@ -134,10 +135,12 @@ async def test_standard_error_never_blocks_a_server(tmp_path: Path) -> None:
         answers.append(text(await boundary.call_tool("wild", "to_stderr", given)))
 
     with anyio.fail_after(10):
-        async with attempt(wild("--noise-bytes", str(2**18))) as boundary:
-            async with anyio.create_task_group() as tasks:
-                for _ in range(3):
-                    tasks.start_soon(call)
+        async with (
+            attempt(wild("--noise-bytes", str(2**18))) as boundary,
+            anyio.create_task_group() as tasks,
+        ):
+            for _ in range(3):
+                tasks.start_soon(call)
     assert answers == ["said"] * 3
 
 
@@ -220,9 +223,10 @@ async def test_the_entry_is_stored_before_the_reply_leaves() -> None:
 
 async def test_two_servers_with_one_tool_name_are_kept_apart() -> None:
     async with attempt(wild(label="mail_a"), wild(label="mail_b")) as boundary:
-        await boundary.call_tool("mail_b", "write_item", {"id": "a"})
+        caller: ToolCaller = boundary
+        await caller.call_tool("mail_b", "write_item", {"id": "a"})
         with pytest.raises(ToolCallError, match="mail_a, mail_b"):
-            await boundary.call_tool("mail_c", "write_item", {"id": "a"})
+            await caller.call_tool("mail_c", "write_item", {"id": "a"})
     assert boundary.servers == ("mail_a", "mail_b")
     assert [entry.server for entry in boundary.entries] == ["mail_b"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from typing import Any
 
 import anyio
 import pytest
 from mcp import Client
 
-from pytest_mst.domain.tool_call import ToolCallError
+from pytest_mst.domain.ending import InfrastructureError
+from pytest_mst.domain.tool_call import ServerGoneError, ToolCallError
 from pytest_mst.domain.write import WriteMode
 from pytest_mst.proxy.hub import Hub
 from pytest_mst.proxy.unavailable import BrokenPart, ServerUnavailableError
@@ -72,7 +72,9 @@ async def test_headers_and_the_token_are_sent(
     headers.clear()
     monkeypatch.setenv("MST_TEST_TOKEN", TOKEN)
     auth = {"accessTokenEnv": "MST_TEST_TOKEN"}
-    async with attempt(http(url, protocol=protocol, headers={"x-team": "a"}, auth=auth)) as boundary:
+    async with attempt(
+        http(url, protocol=protocol, headers={"x-team": "a"}, auth=auth)
+    ) as boundary:
         await boundary.call_tool("web", "look", {"name": "x"})
     posts = [one for one in headers if one.get("content-type") == "application/json"]
     assert {one.get("x-team") for one in posts} == {"a"}
@@ -92,7 +94,7 @@ async def test_headers_and_the_token_are_sent(
         ("500", "connect", "500"),
         ("html", "handshake", "content type"),
         ("hang", "hang", "connectTimeoutMs"),
-        ("cut", "exit", "ended the connection"),
+        ("cut", "connect", "ended the connection: RemoteProtocolError"),
     ],
 )
 async def test_what_is_wrong_with_an_address_is_told_without_its_secrets(
@@ -102,9 +104,9 @@ async def test_what_is_wrong_with_an_address_is_told_without_its_secrets(
         f"{told}/{path}?key={TOKEN}",
         protocol=protocol,
         headers={"authorization": f"Bearer {TOKEN}"},
-        connectTimeoutMs=800,
+        connectTimeoutMs=800 if path == "hang" else 10_000,
     )
-    with anyio.fail_after(10):
+    with anyio.fail_after(15):
         async with Hub() as hub:
             with pytest.raises(ServerUnavailableError) as caught:
                 await hub.list_tools(spec)
@@ -126,6 +128,41 @@ async def test_an_address_where_nobody_listens_is_told_as_one() -> None:
     assert caught.value.broke == "connect"
 
 
+@ERAS
+async def test_a_connection_that_ends_in_a_call_is_that_calls_doing_and_is_opened_again(
+    told: str, protocol: str
+) -> None:
+    spec = http(f"{told}/wild", protocol=protocol)
+    with anyio.fail_after(20):
+        async with (
+            Hub() as hub,
+            attempt(spec, hub=hub) as culprit,
+            attempt(spec, hub=hub) as bystander,
+        ):
+            for boundary in (culprit, bystander):
+                await boundary.call_tool("web", "read_item", {"id": "a"})
+            with pytest.raises(ServerGoneError, match="ended the connection"):
+                await culprit.call_tool("web", "die", {})
+            assert text(await culprit.call_tool("web", "read_item", {"id": "b"})) == '{"id": "b"}'
+    assert culprit.lost is None
+    assert bystander.lost is not None
+    assert bystander.lost.failure.retryable
+
+
+async def test_a_server_that_was_gone_before_a_call_is_nobodys_doing() -> None:
+    served = told_server()
+    spec = http(f"{served.__enter__()}/wild")
+    with anyio.fail_after(20):
+        async with Hub() as hub, attempt(spec, hub=hub) as one, attempt(spec, hub=hub) as two:
+            for boundary in (one, two):
+                await boundary.call_tool("web", "read_item", {})
+            await anyio.to_thread.run_sync(served.__exit__, None, None, None)
+            with pytest.raises(InfrastructureError) as caught:
+                await one.call_tool("web", "read_item", {})
+            assert two.lost is not None
+    assert caught.value.failure.retryable
+
+
 async def test_a_token_that_is_not_set_is_told_by_its_variables_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -134,13 +171,3 @@ async def test_a_token_that_is_not_set_is_told_by_its_variables_name(
     async with Hub() as hub:
         with pytest.raises(ServerUnavailableError, match="MST_TEST_TOKEN is not set"):
             await hub.list_tools(spec)
-
-
-async def test_a_server_that_goes_away_is_reached_again_when_it_is_back(
-    good: tuple[str, Calls, list[dict[str, str]]],
-) -> None:
-    with good_server() as (url, _, _), anyio.fail_after(20):
-        async with attempt(http(url)) as boundary:
-            await boundary.call_tool("web", "look", {"name": "x"})
-            gone: Any = None
-    assert gone is None

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import anyio
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 from pytest_mst.domain.ending import Broke, InfrastructureError, Scope
-from pytest_mst.domain.write import WriteMode
+from pytest_mst.domain.write import WriteEntry, WriteMode
 from pytest_mst.proxy.hub import Hub
 from pytest_mst.proxy.unavailable import BrokenPart, ServerUnavailableError
 from pytest_mst.proxy.upstream_spec import AttemptServer, UpstreamSpec
@@ -39,8 +40,8 @@ async def unavailable(spec: UpstreamSpec) -> ServerUnavailableError:
         (wild("--exit-on-start", "9"), "exit", "boom: cannot start"),
         (wild("--exit-on-start", "0"), "exit", "status 0"),
         (wild("--hang-on-start", connectTimeoutMs=400), "hang", "connectTimeoutMs"),
-        (wild("--hang-on-start", "--banner", connectTimeoutMs=400), "unreadable", "My server"),
-        (wild("--hang-on-list", connectTimeoutMs=700), "hang", "tools/list"),
+        (wild("--hang-on-start", "--banner", connectTimeoutMs=2000), "unreadable", "My server"),
+        (wild("--hang-on-list", connectTimeoutMs=2000), "hang", "tools/list"),
         (wild("--endless"), "listing", "'x'"),
         (wild("--revision", "2024-11-05", protocol="2025-06-18"), "handshake", "2024-11-05"),
         (wild("--era", "legacy", protocol="2026-07-28"), "handshake", "Method not found"),
@@ -127,6 +128,14 @@ async def test_all_pages_of_tools_are_listed(protocol: str) -> None:
     async with Hub() as hub:
         listing = await hub.list_tools(wild("--tools", "14", "--page", "8", protocol=protocol))
     assert list(listing.tools) == [f"tool_{n}" for n in range(14)]
+
+
+@pytest.mark.parametrize("page", ["2", "100"])
+async def test_of_two_tools_with_one_name_the_one_that_writes_counts(page: str) -> None:
+    spec = wild("--twice", "--page", page)
+    async with attempt(spec) as boundary:
+        await boundary.call_tool("wild", "read_item", {})
+    assert [entry.tool for entry in boundary.entries] == ["read_item"]
 
 
 async def test_tools_are_listed_once_until_they_change(tmp_path: Path) -> None:
@@ -263,10 +272,69 @@ async def test_a_private_server_is_gone_with_its_attempt() -> None:
     assert pids[2] == pids[3]
 
 
+async def test_a_private_attempt_takes_over_the_server_that_was_listed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    spec = wild(log=log)
+    async with Hub() as hub:
+        await hub.prespawn([spec])
+        await hub.list_tools(spec)
+        async with attempt(spec, hub=hub, isolation="attempt") as boundary:
+            await boundary.call_tool("wild", "read_item", {})
+    assert [one["method"] for one in received(log)] == [
+        "server/discover",
+        "tools/list",
+        "tools/call",
+    ]
+
+
+async def test_a_hub_that_is_cancelled_leaves_no_process() -> None:
+    pids: list[int] = []
+    with anyio.fail_after(10), anyio.CancelScope() as scope:
+        async with attempt(wild()) as boundary:
+            pids.append(int(text(await boundary.call_tool("wild", "pid", {}))))
+            scope.cancel()
+            await boundary.call_tool("wild", "slow", {"seconds": 60})
+    assert not alive(pids[0])
+
+
+def test_a_hub_works_from_other_threads_through_a_portal() -> None:
+    spec = wild()
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(Hub()) as hub:
+        portal.call(hub.prespawn, [spec])
+        stored: list[WriteEntry] = []
+        servers = {"wild": AttemptServer(spec, WriteMode.PLANNED)}
+        opened = hub.open_attempt(servers, stored.append)
+        with portal.wrap_async_context_manager(opened) as boundary:
+            result = portal.call(boundary.call_tool, "wild", "pid", {})
+            assert alive(int(text(result)))
+    assert not alive(int(text(result)))
+
+
+async def test_text_is_the_same_in_a_locale_that_is_not_utf8() -> None:
+    script = (
+        "import anyio\n"
+        "from tests.proxy.setting import *\n"
+        "given = {'text': '\\u65e5\\u672c \\u2713 \\U0001f389'}\n"
+        "async def main():\n"
+        "    async with attempt(wild()) as boundary:\n"
+        "        read = await boundary.call_tool('wild', 'read_item', given)\n"
+        "        await boundary.call_tool('wild', 'odd', given)\n"
+        "    same = json.loads(text(read)) == given == boundary.entries[0].arguments\n"
+        "    print(same)\n"
+        "anyio.run(main)\n"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUTF8"}
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-X", "utf8=0", "-c", script]
+    locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    done = await anyio.run_process(command, cwd=root, env=env | locale)
+    assert done.stdout.strip() == b"True"
+
+
 async def test_a_mode_that_the_proxy_cannot_keep_is_refused() -> None:
     async with Hub() as hub:
         with pytest.raises(ValueError, match="live"):
             async with hub.open_attempt(
-                {"wild": AttemptServer(wild(), WriteMode.LIVE)}, list[object]().append
+                {"wild": AttemptServer(wild(), WriteMode.LIVE)}, list[WriteEntry]().append
             ):
                 pytest.fail("the attempt must not begin")

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import uvicorn
 
-from tests.proxy.servers import objects
+from tests.proxy.servers import objects, wild
 
 
 @contextmanager
@@ -44,14 +44,35 @@ def good_server() -> Iterator[tuple[str, objects.Calls, list[dict[str, str]]]]:
         listening.close()
 
 
+class _DiedError(Exception):
+    """The server would have ended here."""
+
+
+class _HttpWire(wild.Wire):
+    """Keeps what is sent, for the body of a response."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = b""
+
+    def raw(self, data: bytes) -> None:
+        self.sent += data
+
+    def die(self, status: int) -> None:
+        raise _DiedError(status)
+
+
 class _Told(BaseHTTPRequestHandler):
     """Answers with the status, or the fault, that the path names."""
 
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
+        asked = self.rfile.read(int(self.headers["content-length"]))
         what = self.path.partition("?")[0].strip("/")
+        if what == "wild":
+            self.wild(asked)
+            return
         if what == "hang":
             time.sleep(1.5)
             return
@@ -69,6 +90,21 @@ class _Told(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def wild(self, asked: bytes) -> None:
+        """Answer as the wild server does; where that would exit, the connection is cut."""
+        wire = _HttpWire()
+        self.close_connection = True
+        try:
+            wild.Server(wild.options([]), wire).take(asked)
+        except _DiedError:
+            return
+        self.send_response(200 if wire.sent else 202)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(wire.sent)))
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.wfile.write(wire.sent)
 
     def log_message(self, *_: object) -> None:
         """Keep quiet."""

@@ -8,8 +8,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 MODERN = "2026-07-28"
@@ -54,9 +57,9 @@ TOOLS = [
 DAEMON_TOOLS = [tool("list_x", READ), tool("create_x")]
 
 
-def options() -> argparse.Namespace:
+def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--log")
+    parser.add_argument("--log", type=Path)
     parser.add_argument("--era", choices=["both", "legacy"], default="both")
     parser.add_argument("--exit-on-start", type=int)
     parser.add_argument("--hang-on-start", action="store_true")
@@ -68,68 +71,191 @@ def options() -> argparse.Namespace:
     parser.add_argument("--page", type=int, default=100)
     parser.add_argument("--tools", type=int)
     parser.add_argument("--endless", action="store_true")
+    parser.add_argument("--twice", action="store_true")
     parser.add_argument("--hang-on-list", action="store_true")
     parser.add_argument("--stubborn", action="store_true")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
-class Server:
-    def __init__(self, given: argparse.Namespace) -> None:
-        self.given = given
+def complain(words: str) -> None:
+    sys.stderr.write(words + "\n")
+    sys.stderr.flush()
+
+
+class RefusedError(Exception):
+    """An answer that is a JSON-RPC error."""
+
+    def __init__(self, code: int, message: str, **more: Any) -> None:
+        super().__init__(message)
+        self.error = {"code": code, "message": message, **more}
+
+
+class Wire:
+    """How messages leave the server."""
+
+    def __init__(self) -> None:
         self.modern = False
-        count = given.tools
-        self.tools = TOOLS if count is None else [tool(f"tool_{n}", READ) for n in range(count)]
 
-    def log(self, line: bytes) -> None:
-        if self.given.log:
-            with open(self.given.log, "ab") as file:  # noqa: PTH123  starts fast
-                file.write(line.rstrip(b"\r\n") + b"\n")
+    def raw(self, data: bytes) -> None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
 
     def send(self, message: dict[str, Any]) -> None:
         if self.modern and "result" in message:
             message["result"] = {"resultType": "complete", **message["result"]}
         self.raw(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
-    def raw(self, data: bytes) -> None:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+    def die(self, status: int) -> None:
+        os._exit(status)
 
-    def answer(self, message: dict[str, Any]) -> None:
-        method, params = message.get("method"), message.get("params") or {}
-        self.modern = "io.modelcontextprotocol/protocolVersion" in (params.get("_meta") or {})
-        if method is None or "id" not in message:
+
+class Tools:
+    """What each tool does: gives its result, or `None` where it has answered by itself."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.listed = TOOLS
+
+    def call(self, key: Any, params: dict[str, Any]) -> dict[str, Any] | None:
+        name = params["name"]
+        do: Callable[..., Any] = getattr(self, name, lambda *_: f"{name} executed")
+        done = do(params, json.dumps(key).encode())
+        if isinstance(done, str):
+            return {"content": [{"type": "text", "text": done}]}
+        return done if done is None or isinstance(done, dict) else None
+
+    def read_item(self, params: dict[str, Any], _key: bytes) -> dict[str, Any]:
+        text = json.dumps(params.get("arguments"))
+        return {"content": [{"type": "text", "text": text}], "seen": params}
+
+    def pid(self, *_: Any) -> str:
+        return str(os.getpid())
+
+    def die(self, *_: Any) -> None:
+        complain("boom: told to die")
+        self.wire.die(3)
+
+    def die_idle(self, _params: dict[str, Any], key: bytes) -> None:
+        self.wire.raw(b'{"jsonrpc":"2.0","id":' + key + b',"result":{"content":[]}}\n')
+        self.wire.die(4)
+
+    def half(self, _params: dict[str, Any], key: bytes) -> None:
+        self.wire.raw(b'{"jsonrpc": "2.0", "id": ' + key)
+        self.wire.die(0)
+
+    def slow(self, params: dict[str, Any], _key: bytes) -> str:
+        time.sleep(params["arguments"]["seconds"])
+        return "slept"
+
+    def junk(self, _params: dict[str, Any], key: bytes) -> None:
+        self.wire.raw(b"\n   \nnot json\n[1]\n")
+        self.wire.raw(b'{"jsonrpc":"2.0","id":' + key + b',"result":{"content":[]}}\r\n')
+
+    def bad_bytes(self, _params: dict[str, Any], key: bytes) -> None:
+        content = b'[{"type":"text","text":"a\xffb"}]'
+        self.wire.raw(
+            b'{"jsonrpc":"2.0","id":' + key + b',"result":{"content":' + content + b"}}\n"
+        )
+
+    def surrogate(self, *_: Any) -> str:
+        return "\ud83d"
+
+    def big_int(self, *_: Any) -> dict[str, Any]:
+        return {"content": [], "structuredContent": {"id": 1915883588174806058}}
+
+    def big_line(self, *_: Any) -> str:
+        return "x" * 5_000_000
+
+    def to_stderr(self, params: dict[str, Any], _key: bytes) -> str:
+        complain(json.dumps(params["arguments"]))
+        return "said"
+
+    def fail(self, *_: Any) -> dict[str, Any]:
+        content = [{"type": "text", "text": "it is down"}]
+        return {"content": content, "isError": True, "structuredContent": {"error": {"code": "X"}}}
+
+    def refuse(self, *_: Any) -> None:
+        raise RefusedError(-32050, "not today", data={"why": None})
+
+    def same_code(self, *_: Any) -> None:
+        raise RefusedError(-32000, "Connection closed")
+
+    def progress(self, params: dict[str, Any], _key: bytes) -> str:
+        token = (params.get("_meta") or {}).get("progressToken")
+        for done in (1, 2):
+            told = {"progressToken": token, "progress": done, "x-unknown": done}
+            self.wire.send({"method": "notifications/progress", "params": told})
+        return "done"
+
+    def log(self, *_: Any) -> str:
+        told = {"level": "info", "data": {"kept": None}}
+        self.wire.send({"method": "notifications/message", "params": told})
+        return "logged"
+
+    def start_daemon(self, *_: Any) -> str:
+        self.listed = [*self.listed, *DAEMON_TOOLS]
+        self.wire.send({"method": "notifications/tools/list_changed"})
+        return "started"
+
+    def ask_client(self, *_: Any) -> str:
+        self.wire.send({"id": "q", "method": "roots/list"})
+        return sys.stdin.buffer.readline().decode()
+
+
+class Server:
+    """Answers one message after the other."""
+
+    def __init__(self, given: argparse.Namespace, wire: Wire) -> None:
+        self.given = given
+        self.wire = wire
+        self.tools = Tools(wire)
+        if given.tools is not None:
+            self.tools.listed = [tool(f"tool_{n}", READ) for n in range(given.tools)]
+        if given.twice:
+            self.tools.listed = [tool("read_item"), *TOOLS]
+
+    def take(self, line: bytes) -> None:
+        if self.given.log:
+            with self.given.log.open("ab") as file:
+                file.write(line.rstrip(b"\r\n") + b"\n")
+        message = json.loads(line)
+        if "method" not in message or "id" not in message:
             return
-        match method:
+        params = message.get("params") or {}
+        self.wire.modern = "io.modelcontextprotocol/protocolVersion" in (params.get("_meta") or {})
+        try:
+            result = self.answer(message, params)
+        except RefusedError as refused:
+            self.wire.send({"id": message["id"], "error": refused.error})
+            return
+        if result is not None:
+            self.wire.send({"id": message["id"], "result": result})
+
+    def answer(self, message: dict[str, Any], params: dict[str, Any]) -> dict[str, Any] | None:
+        match message["method"]:
             case "initialize":
-                result = self.hello(params)
+                return self.hello(params)
             case "server/discover":
-                if self.given.exit_on_probe:
-                    os._exit(1)
-                if self.given.ignore_probe:
-                    return
-                if self.given.era == "legacy":
-                    self.refuse(message, -32601, "Method not found")
-                    return
-                info = {"io.modelcontextprotocol/serverInfo": {"name": "wild", "version": "1"}}
-                result = {
-                    "supportedVersions": [MODERN],
-                    "capabilities": {"tools": {}},
-                    "_meta": info,
-                    **CACHE,
-                }
+                return self.discovered()
             case "tools/list":
-                if self.given.hang_on_list:
-                    return
-                result = self.listed(params.get("cursor"))
+                return None if self.given.hang_on_list else self.page(params.get("cursor"))
             case "tools/call":
-                self.call(message, params)
-                return
+                return self.tools.call(message["id"], params)
             case "resources/read":
-                result = {"contents": [], "x-unknown": None}
+                return {"contents": [], "x-unknown": None}
             case _:
-                self.refuse(message, -32601, "Method not found")
-                return
-        self.send({"id": message["id"], "result": result})
+                raise RefusedError(-32601, "Method not found")
+
+    def discovered(self) -> dict[str, Any] | None:
+        if self.given.exit_on_probe:
+            self.wire.die(1)
+        if self.given.ignore_probe:
+            return None
+        if self.given.era == "legacy":
+            raise RefusedError(-32601, "Method not found")
+        info = {"io.modelcontextprotocol/serverInfo": {"name": "wild", "version": "1"}}
+        offered: dict[str, Any] = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}}
+        return {**offered, "_meta": info, **CACHE}
 
     def hello(self, params: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -140,110 +266,35 @@ class Server:
             "x-unknown": {"kept": None},
         }
 
-    def listed(self, cursor: str | None) -> dict[str, Any]:
+    def page(self, cursor: str | None) -> dict[str, Any]:
+        listed = self.tools.listed
         if self.given.endless:
-            return {"tools": self.tools[:1], "nextCursor": "x"}
+            return {"tools": listed[:1], "nextCursor": "x"}
         start = int(cursor or 0)
         end = start + self.given.page
-        page: dict[str, Any] = {"tools": self.tools[start:end], "x-page": start}
-        page |= CACHE if self.modern else {}
-        if end < len(self.tools):
+        page: dict[str, Any] = {"tools": listed[start:end], "x-page": start}
+        page |= CACHE if self.wire.modern else {}
+        if end < len(listed):
             page["nextCursor"] = str(end)
         return page
-
-    def refuse(self, message: dict[str, Any], code: int, text: str, data: object = None) -> None:
-        error = {"code": code, "message": text} | ({} if data is None else {"data": data})
-        self.send({"id": message["id"], "error": error})
-
-    def say(self, message: dict[str, Any], text: str, **more: Any) -> None:
-        content = [{"type": "text", "text": text}]
-        self.send({"id": message["id"], "result": {"content": content, **more}})
-
-    def call(self, message: dict[str, Any], params: dict[str, Any]) -> None:
-        key, given = json.dumps(message["id"]).encode(), params.get("arguments")
-        match params["name"]:
-            case "read_item":
-                self.say(message, json.dumps(given), seen=params)
-            case "pid":
-                self.say(message, str(os.getpid()))
-            case "die":
-                print("boom: told to die", file=sys.stderr, flush=True)
-                os._exit(3)
-            case "die_idle":
-                self.say(message, "bye")
-                os._exit(4)
-            case "half":
-                self.raw(b'{"jsonrpc": "2.0", "id": ' + key)
-                os._exit(0)
-            case "slow":
-                time.sleep(given["seconds"])
-                self.say(message, "slept")
-            case "junk":
-                self.raw(b"\n   \nnot json\n[1]\n")
-                self.raw(b'{"jsonrpc":"2.0","id":' + key + b',"result":{"content":[]}}\r\n')
-            case "bad_bytes":
-                self.raw(
-                    b'{"jsonrpc":"2.0","id":' + key + b',"result":{"content":'
-                    b'[{"type":"text","text":"a\xffb"}]}}\n'
-                )
-            case "surrogate":
-                self.say(message, "\ud83d")
-            case "big_int":
-                self.say(message, "1", structuredContent={"id": 1915883588174806058})
-            case "big_line":
-                self.say(message, "x" * 5_000_000)
-            case "to_stderr":
-                print(json.dumps(given), file=sys.stderr, flush=True)
-                self.say(message, "said")
-            case "fail":
-                self.say(
-                    message, "it is down", isError=True, structuredContent={"error": {"code": "X"}}
-                )
-            case "refuse":
-                self.refuse(message, -32050, "not today", {"why": None})
-            case "same_code":
-                self.refuse(message, -32000, "Connection closed")
-            case "progress":
-                token = (params.get("_meta") or {}).get("progressToken")
-                for done in (1, 2):
-                    told = {"progressToken": token, "progress": done, "x-unknown": done}
-                    self.send({"method": "notifications/progress", "params": told})
-                self.say(message, "done")
-            case "log":
-                told = {"level": "info", "data": {"kept": None}}
-                self.send({"method": "notifications/message", "params": told})
-                self.say(message, "logged")
-            case "start_daemon":
-                self.tools = [*self.tools, *DAEMON_TOOLS]
-                self.send({"method": "notifications/tools/list_changed"})
-                self.say(message, "started")
-            case "ask_client":
-                self.send({"id": "q", "method": "roots/list"})
-                self.say(message, sys.stdin.buffer.readline().decode())
-            case name:
-                self.say(message, f"{name} executed")
 
 
 def main() -> None:
     given = options()
     if given.exit_on_start is not None:
-        print("boom: cannot start", file=sys.stderr)
+        complain("boom: cannot start")
         sys.exit(given.exit_on_start)
     if given.stubborn:
-        import signal
-
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if given.noise_bytes:
-        sys.stderr.write("e" * given.noise_bytes + "\nlast line\n")
-        sys.stderr.flush()
-    server = Server(given)
+        complain("e" * given.noise_bytes + "\nlast line")
+    server = Server(given, Wire())
     if given.banner:
-        server.raw(b"My server v1.2\n")
+        server.wire.raw(b"My server v1.2\n")
     if given.hang_on_start:
         time.sleep(600)
     for line in sys.stdin.buffer:
-        server.log(line)
-        server.answer(json.loads(line))
+        server.take(line)
     if given.stubborn:
         time.sleep(600)
 
