@@ -15,19 +15,35 @@ from pathlib import Path
 from typing import Any
 
 SERVER = Path(__file__).with_name("desk_server.py")
-MEMORY = Path("/dev/shm")  # noqa: S108 - a memory file system, so that disks do not differ
+MEMORY = Path("/dev/shm")
+"""A memory file system, so that disks do not differ."""
 
 READ = {"call": {"server": "desk", "tool": "look_up", "arguments": {"key": "a"}}}
 WRITE = {"call": {"server": "desk", "tool": "put", "arguments": {"key": "a", "value": "b"}}}
 
 PROBE = """
 import json, os, resource, time
+import pytest
+
+MOMENTS = {}
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionstart(session):
+    MOMENTS["loading_s"] = time.perf_counter()
+    result = yield
+    MOMENTS["loaded_s"] = time.perf_counter()
+    return result
+
+def pytest_runtest_logreport(report):
+    if report.when == "trial":
+        MOMENTS.setdefault("first_attempt_s", time.perf_counter())
 
 def pytest_unconfigure(config):
     usage = resource.getrusage(resource.RUSAGE_SELF)
     figures = {
         "cpu_s": usage.ru_utime + usage.ru_stime,
         "max_rss_bytes": usage.ru_maxrss * 1024,
+        "moments": MOMENTS,
     }
     with open(os.environ["BENCHMARK_FIGURES"], "w") as file:
         json.dump(figures, file)
@@ -43,6 +59,8 @@ class Measured:
     cpu_s: float
     """Of pytest's own process: servers are not counted."""
     max_rss_bytes: int
+    moments: Mapping[str, float]
+    """When loading began and ended and the first attempt had ended, in seconds of one clock."""
     output: str
 
 
@@ -57,7 +75,12 @@ def scratch(*, in_memory: bool = True) -> Iterator[Path]:
 
 
 def write_eval(
-    folder: Path, *, cases: int, trials: int, steps: Sequence[Mapping[str, Any]], name: str = "speed"
+    folder: Path,
+    *,
+    cases: int,
+    trials: int,
+    steps: Sequence[Mapping[str, Any]],
+    name: str = "speed",
 ) -> Path:
     """Write an eval of equal cases, each of which checks one write."""
     expected = [{"server": "desk", "tool": "put"}] if WRITE in steps else None
@@ -112,4 +135,4 @@ def run_pytest(folder: Path, *arguments: str) -> Measured:
         msg = f"pytest ended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
         raise RuntimeError(msg)
     used = json.loads(figures.read_text())
-    return Measured(wall_s, used["cpu_s"], used["max_rss_bytes"], done.stdout)
+    return Measured(wall_s, used["cpu_s"], used["max_rss_bytes"], used["moments"], done.stdout)

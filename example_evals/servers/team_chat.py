@@ -61,6 +61,16 @@ def create_channel(name: str, topic: str = "") -> str:
     return f"created {name}"
 
 
+@server.tool(
+    annotations=ToolAnnotations(read_only_hint=False, destructive_hint=True),
+    structured_output=False,
+)
+def archive_channel(name: str) -> str:
+    """Archive a channel with all its messages."""
+    del CHANNELS[name]
+    return f"archived {name}"
+
+
 @server.tool()
 def remind(person: str, text: str) -> dict[str, Any]:
     """Send a reminder. Says nothing of itself, so it is held as a write."""

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import anyio
 
+from pytest_mst.attempt.named_tools import check_named_tools
 from pytest_mst.attempt.prepared import PreparedEval, ServerState
 from pytest_mst.attempt.write_modes import check_comparable, labels_of, write_modes
 from pytest_mst.domain.eval_config import Variant
@@ -79,7 +80,7 @@ async def check_evals(
     for path, (loaded, variants) in evals.items():
         one = PreparedEval(loaded, {label: states[path][label] for label in specs[path]})
         for variant in variants:
-            write_modes(loaded, variant, one.servers)
+            check_named_tools(one, write_modes(loaded, variant, one.servers))
         check_comparable(one, variants)
         prepared[path] = one
     return prepared

@@ -23,7 +23,7 @@ from pytest_mst.plugin.outcomes import Refused, Status, status_of
 from pytest_mst.plugin.progress import Progress
 from pytest_mst.plugin.protocol import run_call_phase, run_case, shape_report
 from pytest_mst.plugin.session import concurrency, thaw_session
-from pytest_mst.plugin.start_run import case_items, start_runs
+from pytest_mst.plugin.start_run import case_items, start_runs, will_run
 from pytest_mst.plugin.upcoming import Upcoming
 
 WORKER_INPUT = "mst"
@@ -98,12 +98,15 @@ def pytest_make_collect_report(
         error = call.excinfo.value
         if isinstance(error, Refused):
             setattr(report, REFUSED_ATTRIBUTE, str(error))
+            collector.config.stash[SESSION].refused = True
     return report
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Take out the marked tests that tags and variants do not choose."""
+    """Take out the marked tests that tags and variants do not choose; all, after a refusal."""
+    if config.stash[SESSION].refused:
+        items.clear()  # xdist's workers would run the rest, whatever collection came to
     left_out = marked.choose(config.stash[SESSION], items)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -114,7 +117,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     controller = session.config.pluginmanager.get_plugin(CONTROLLER)
     if controller is not None:
         controller.collected(case_items(session.items))
-    if not session.config.option.collectonly and session.items:
+    if session.items and will_run(session):
         start_runs(session)
         session.stash[UPCOMING] = Upcoming(session)
         session.config.stash[SESSION].engine.upcoming = session.stash[UPCOMING].jobs

@@ -55,6 +55,8 @@ class CaseItem:
     """The trial under way, 0-based."""
     errors: list[tuple[str, pytest.ExceptionInfo[BaseException]]] = field(default_factory=list)
     """What the phases of the trial under way raised."""
+    body_ended: bool = False
+    """The body of the trial under way has returned or raised; not so where it was interrupted."""
     looked: Looked = field(default_factory=Looked)
     """What the body has looked at in the trial under way."""
     _graders: tuple[Grader, ...] | None = None
@@ -63,7 +65,8 @@ class CaseItem:
 
     def begin_trial(self, trial: int) -> None:
         """Forget the last trial's state."""
-        self.trial, self.errors, self.looked, self.finished = trial, [], Looked(), None
+        self.trial, self.errors, self.body_ended = trial, [], False
+        self.looked, self.finished = Looked(), None
 
     def attempt_id(self, trial: int) -> AttemptId:
         """Return the id of one of the case's attempts."""

@@ -59,6 +59,8 @@ class Engine:
         self.set_concurrency(concurrency)
         self.upcoming: Callable[[], Iterator[Job]] = lambda: iter(())
         """The attempts that pytest's loop will ask for next, in its order."""
+        self.cut_body_short: Callable[[], None] | None = None
+        """Cuts short the attempt whose client a test body runs, while there is one."""
         self._on_wait = on_wait
         self._futures: dict[JobKey, concurrent.futures.Future[FinishedAttempt | None]] = {}
         """Of the attempts that were ordered and not yet handed out."""
@@ -127,9 +129,15 @@ class Engine:
         """
         self.portal.start_task(serve)
 
+    def start(
+        self, function: Callable[..., Awaitable[_T]], *args: Any
+    ) -> concurrent.futures.Future[_T]:
+        """Start an async function in the background loop, and return what to wait for."""
+        return self.portal.start_task_soon(function, *args)
+
     def submit(self, function: Callable[..., Awaitable[_T]], *args: Any) -> _T:
         """Run an async function in the background loop; showing progress while it lasts."""
-        return self.wait_for(self.portal.start_task_soon(function, *args))
+        return self.wait_for(self.start(function, *args))
 
     def wait_for(self, future: concurrent.futures.Future[_T]) -> _T:
         """Wait for what runs in the background loop, showing progress meanwhile."""
@@ -197,6 +205,8 @@ class Engine:
         self.stop()
         if self._crew is not None:
             self.call(self._crew.cut_short)
+        if self.cut_body_short is not None:
+            self.cut_body_short()
         self._futures.clear()
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 from collections.abc import Awaitable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -110,6 +111,8 @@ class LiveCase:
         job = case.attempt(case.trial, case.target)
         engine = session.engine
         self._attempt: LiveAttempt = engine.call(_made, job, engine.hub, case.run.writer)
+        self._acting: concurrent.futures.Future[Any] | None = None
+        """The input that is being run."""
 
     def open(self) -> None:
         """Open the boundary.
@@ -123,6 +126,7 @@ class LiveCase:
         except InfrastructureError as error:
             self.case.finished = self.session.store_failure(self.case, error.failure)
             raise NotATrial from error
+        self.session.engine.cut_body_short = self.cut_short
 
     @property
     def boundary(self) -> Any:
@@ -132,19 +136,36 @@ class LiveCase:
 
     def run(self, text: str | None) -> FinishedTrial:
         """Run an input in the background loop, and return what there is after it."""
-        record = self.session.engine.submit(self._attempt.run, text)
+        engine = self.session.engine
+        self._acting = engine.start(self._attempt.run, text)
+        record = engine.wait_for(self._acting)
         return FinishedTrial(record, self.boundary.entries, self.case.looked)
 
     def finish(self) -> None:
         """Close the boundary and store the attempt, with what the body's errors say of it."""
-        raised = next((one.value for when, one in self.case.errors if when == "call"), None)
+        errors = ((when, one.value) for when, one in self.case.errors if when != "teardown")
+        when, raised = next(errors, ("call", None))
         engine = self.session.engine
-        if raised is not None and not isinstance(raised, Exception):
-            self.case.finished = engine.call(_cut_short, self._attempt)
+        if raised is None and not self.case.body_ended:
+            self.cut_short()
             return
-        self.case.finished = engine.call(self._attempt.finish, self._failure(raised))
+        engine.cut_body_short = None
+        finished = engine.call(self._attempt.finish, self._failure(when, raised))
+        if isinstance(raised, pytest.skip.Exception) and not self._attempt.ran_client:
+            return  # the body skips its case: there is nothing to count
+        self.case.finished = finished
 
-    def _failure(self, raised: BaseException | None) -> InfrastructureFailure | None:
+    def cut_short(self) -> None:
+        """Store that the run was stopped in the middle of the attempt; once."""
+        if self.case.finished is not None:
+            return
+        engine = self.session.engine
+        engine.cut_body_short = None
+        if self._acting is not None:
+            self._acting.cancel()
+        self.case.finished = engine.call(_cut_short, self._attempt)
+
+    def _failure(self, when: str, raised: BaseException | None) -> InfrastructureFailure | None:
         unawaited = [one for one in self.conversation.started if not one.awaited]
         if unawaited and not self._attempt.ran_client:
             return InfrastructureFailure(
@@ -156,14 +177,10 @@ class LiveCase:
             )
         if raised is None or self._attempt.ran_client:
             return None
-        body_is_client = not self.conversation.started and "mst" not in self._fixtures
+        body_is_client = when == "call" and "mst" not in self.case.fixtures
         if body_is_client and is_assertion(raised):
             return None
         return failure_before_end(raised, ran_client=body_is_client)
-
-    @property
-    def _fixtures(self) -> frozenset[str]:
-        return self.case.fixtures
 
 
 async def _made(*args: Any) -> LiveAttempt:

@@ -298,6 +298,7 @@ def shape_report(
     case = item.stash[CASE]
     verdict = item.stash.get(VERDICT, None)
     if verdict is None:
+        case.body_ended = case.body_ended or call.when == "call"
         if call.excinfo is not None:
             case.errors.append((call.when, call.excinfo))
         return report

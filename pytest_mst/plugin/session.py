@@ -64,6 +64,8 @@ class EvalSession:
     engine: Engine
     progress: Progress | None = None
     """Of the controller only."""
+    refused: bool = False
+    """Collection met a mistake of the user's: nothing is to run."""
     runs: dict[str, EvalRun] = field(default_factory=dict)
     shared_targets: dict[Hashable, Target] = field(default_factory=dict)
     """What cases of overriding fixtures are put to, by `CaseItem.shared_key`."""

@@ -21,6 +21,15 @@ def case_items(items: Sequence[pytest.Item]) -> list[CaseItem]:
     return [case for case in found if case is not None]
 
 
+def will_run(session: pytest.Session) -> bool:
+    """Tell whether pytest goes on to run what this process collected."""
+    options = session.config.option
+    if options.collectonly:
+        return False
+    broken = session.testsfailed and not options.continue_on_collection_errors
+    return not broken or hasattr(session.config, "workerinput")  # xdist runs what there is
+
+
 def start_runs(session: pytest.Session) -> None:
     """Write the plan of every run that has a case in this session.
 

@@ -165,6 +165,7 @@ class Upstream:
         self._stopping = True
         self._over.set()
         if not self.opened.is_set():
+            self.failure = self._unavailable("connect", "was closed while it was opened")
             self._scope.cancel()
         self._scope.deadline = anyio.current_time() + _FAREWELL_S
 

@@ -94,6 +94,14 @@ def test_a_failed_case_says_why() -> None:
     )
 
 
+def test_of_many_reasons_the_first_are_told_and_the_rest_is_counted() -> None:
+    causes = [InfrastructureFailure(Broke.NETWORK, str(n), retryable=True) for n in range(5)]
+    attempts = [lost(n, why=cause) for n, cause in enumerate(causes)]
+    line = block(plan_of(case_of(trials=5)), *attempts)[0]
+    assert line.count("infrastructure 1: network: ") == 3
+    assert line.endswith("; 2 more reasons in results.json")
+
+
 def test_what_a_retry_cannot_help_says_what_to_fix() -> None:
     line = block(plan_of(case_of()), lost(why=NO_KEY))[0]
     assert "setup: set CHAT_TOKEN" in line

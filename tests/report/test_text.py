@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_mst.report.text import percent, shown, shown_call
+from pytest_mst.report.text import percent, shown
 from tests.store.records import texts
 
 
@@ -39,11 +39,6 @@ def test_shown_text_is_short_printable_and_can_be_written(text: str, limit: int)
 def test_a_long_text_is_cut_and_says_so() -> None:
     assert shown("x" * 1_000_000, 10) == "xxxxxxx..."
     assert shown("x" * 10, 10) == "x" * 10
-
-
-def test_a_call_is_shown_with_its_server() -> None:
-    assert shown_call("chat", "post", {"a": "\x1b"}) == 'chat.post {"a":"\\u001b"}'
-    assert shown_call(None, "post\n", None) == "post\\n null"
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,28 @@ def test_a_folder_in_the_place_of_a_file_is_told(tmp_path: Path) -> None:
         read_document(writer.layout.trace(id_))
 
 
+def test_a_write_record_that_cannot_be_opened_makes_its_attempt_unreadable(tmp_path: Path) -> None:
+    writer, id_ = writer_in(tmp_path), attempt_id()
+    writer.attempt(record(id_))
+    writer.layout.writes(id_).mkdir(parents=True)
+    found = read_attempt(writer.layout, id_)
+    assert isinstance(found, UnreadableAttempt)
+    assert found.path == str(writer.layout.writes(id_))
+
+
+def test_scores_and_a_journal_that_cannot_be_listed_or_opened_are_refused(tmp_path: Path) -> None:
+    writer = writer_in(tmp_path)
+    writer.attempt(record(attempt_id()))
+    writer.layout.scores_dir.write_bytes(b"a file")
+    with pytest.raises(StoreError) as raised:
+        read_attempt(writer.layout, attempt_id())
+    assert raised.value.path == str(writer.layout.scores_dir)
+    writer.layout.journal.mkdir()
+    with pytest.raises(StoreError) as refused:
+        begun(writer.layout)
+    assert refused.value.path == str(writer.layout.journal)
+
+
 def test_a_torn_line_of_a_write_record_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
     writer, id_ = writer_in(tmp_path), attempt_id()
     with writer.write_sink(id_) as sink:
