@@ -81,7 +81,7 @@ def test_what_can_be_awaited_for_an_answer_is_a_client(given: Any, name: str) ->
         (ScriptedClient, "the class ScriptedClient"),
         (object(), "object"),
     ],
-    ids=str,
+    ids=["function", "None", "int", "class", "client-class", "object"],
 )
 def test_what_is_no_client_is_told_with_what_would_be_one(given: Any, found: str) -> None:
     with pytest.raises(TypeError, match=f"^mst_client gives {found}; valid: .*async function"):
