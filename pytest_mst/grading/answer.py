@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
 from pytest_mst.domain.evidence import Evidence
 from pytest_mst.domain.score import GradeOutcome, GraderFailure, Score
 from pytest_mst.grading.grader import TrialFacts
+from pytest_mst.grading.pattern_search import SEARCH
 from pytest_mst.grading.shown import canonical_text, listed, shown
 
 NO_ANSWER: Final = "the client gave no answer"
 
 SEARCH_LIMIT_S: Final = 2.0
-"""How long one pattern may search one answer, in seconds of processor time."""
+"""How long one pattern may search one answer, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class MatchesPattern:
         missing = []
         for pattern in self.patterns:
             try:
-                if not found_in(pattern, answer, self.limit_s):
+                if not SEARCH.found(pattern, answer, self.limit_s):
                     missing.append(pattern)
             except TimeoutError:
                 return GraderFailure(
@@ -65,61 +65,10 @@ class MatchesPattern:
                     "be matched in more than one way, for example without a repeat in a repeat",
                 )
             except ValueError as error:
-                return GraderFailure(self.name, str(error))
+                reason = f"{shown(pattern)} is not a regular expression: {error}"
+                return GraderFailure(self.name, reason)
         named = listed([f"{shown(pattern)} is not found" for pattern in missing])
         return _score(self.name, self.patterns, missing, f"{named}; the answer is {shown(answer)}")
-
-
-def found_in(pattern: str, text: str, limit_s: float) -> bool:
-    """Search as `re.search` does, but not for ever.
-
-    Args:
-        pattern: a regular expression that `re` compiles.
-        text: where to search.
-        limit_s: how long to search at most, in seconds of processor time.
-
-    Raises:
-        TimeoutError: the limit was reached.
-        ValueError: the pattern cannot be read.
-
-    """
-    import regex  # of use here only, and 30 ms to load
-
-    try:
-        search = regex.compile(as_written_for_re(pattern), regex.VERSION0)
-    except regex.error as error:
-        msg = f"{shown(pattern)} is not a regular expression: {error}"
-        raise ValueError(msg) from error
-    return search.search(text, timeout=limit_s, concurrent=True) is not None
-
-
-_PARTS: Final = re.compile(
-    r"""
-    (?P<escape> \\N\{[^}]*\} | \\. )
-    | (?P<set> \[ \^? \]? (?: \\. | [^\]\\] )* \] )
-    | (?P<repeat> \{ \d* (?: , \d* )? \} )
-    | (?P<other> . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-
-
-def as_written_for_re(pattern: str) -> str:
-    """Escape what `regex` reads in its own way, so that a pattern means what it does to `re`.
-
-    To `re` a brace that is no repeat is a brace, and a bracket in a set is a bracket; `regex`
-    reads fuzzy matching and POSIX classes there.
-    """
-    return _PARTS.sub(_escaped, pattern)
-
-
-def _escaped(part: re.Match[str]) -> str:
-    text = part[0]
-    if part["set"]:
-        return "[" + re.sub(r"(\\.)|\[", lambda m: m[1] or r"\[", text[1:], flags=re.DOTALL)
-    if text == "{":
-        return r"\{"
-    return r"\{\}" if text == "{}" else text
 
 
 def _not_there(text: str, answer: str) -> str:
