@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -158,13 +159,25 @@ async def ending_of(client: Client, request: ClientRequest, boundary: Boundary) 
     ending: Ending
     try:
         ending = await run_within_limits(client, request)
-    except (anyio.get_cancelled_exc_class(), KeyboardInterrupt, GeneratorExit):
+    except GeneratorExit:
         raise
-    except BaseException as error:  # noqa: BLE001 - around one attempt: `sys.exit` and a test
-        # framework's own exceptions end it too, and must not end the loop that others run in
+    except BaseException as error:  # around one attempt: `sys.exit` and a test framework's own
+        # exceptions end it too, and must not end the loop that others run in
+        if isinstance(error, anyio.get_cancelled_exc_class()) and _asked_to_end():
+            raise
         ending = failure_of(error)
     await anyio.lowlevel.checkpoint_if_cancelled()  # a client may keep it to itself
     return boundary.lost.failure if boundary.lost is not None else ending
+
+
+def _asked_to_end() -> bool:
+    """Tell whether somebody cancels this attempt.
+
+    A client may raise the event loop's own way to end a task without that, when it waits for a
+    task of its own that it has cancelled.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def store_attempt(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_mst.domain.errors import MstError
-from pytest_mst.plugin import marked
+from pytest_mst.plugin import marked, timer
 from pytest_mst.plugin.async_body import call_body
 from pytest_mst.plugin.collect import EvalFile, EvalItem, RefusedFile, eval_file
 from pytest_mst.plugin.controller import REFUSED_ATTRIBUTE, Controller
@@ -143,9 +143,9 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     case = item.stash.get(CASE, None)
     if case is None:
         return None
-    item.session.stash[UPCOMING].at(item)
-    if case.case.skip is not None:
+    if case.case.skip is not None or item.config.option.setupplan:
         return None
+    item.session.stash[UPCOMING].at(item)
     run_case(item, nextitem)
     return True
 
@@ -176,6 +176,20 @@ def pytest_report_teststatus(
 ) -> Status | None:
     """Give attempts and cases their letters and words."""
     return status_of(report)
+
+
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> None:
+    """Take note of how pytest-timeout sets an item's timer."""
+    timer.note(item, settings)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    """Keep a lost worker from taking the rest of its scope along."""
+    from pytest_mst.plugin.scheduling import scheduler
+
+    return scheduler(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -19,6 +19,7 @@ from pytest_mst.domain.ending import (
 from pytest_mst.domain.errors import StoreError
 from pytest_mst.domain.evidence import Evidence
 from pytest_mst.domain.score import GradeOutcome, GraderFailure, Score
+from pytest_mst.plugin import timer
 from pytest_mst.plugin.case_item import CaseItem
 from pytest_mst.store.append import RunWriter
 
@@ -33,7 +34,7 @@ class NeverAwaited(Exception):
     """A body left a coroutine behind that nobody awaited."""
 
 
-def body_grade(case: CaseItem, reason: str) -> GradeOutcome:
+def body_grade(case: CaseItem) -> GradeOutcome:
     """Return what fixtures and body said of a finished trial.
 
     Only `AssertionError` and `pytest.fail` in the body fail a trial; anything else that was
@@ -41,7 +42,6 @@ def body_grade(case: CaseItem, reason: str) -> GradeOutcome:
 
     Args:
         case: the case, with what its phases raised and what its body looked at.
-        reason: the text of the failure, as pytest shows it.
 
     """
     raised = [(when, one.value) for when, one in case.errors if when != "teardown"]
@@ -53,7 +53,8 @@ def body_grade(case: CaseItem, reason: str) -> GradeOutcome:
         return Score(BODY, passed=True, evidence=level or Evidence.CLAIMED)
     when, error = raised[0]
     if when == "call" and is_assertion(error):
-        text = (reason or str(error))[-_REASON_LIMIT_CHARS:]
+        text = "\n".join(str(leaf) or type(leaf).__name__ for leaf in leaves(error))
+        text = text[:_REASON_LIMIT_CHARS]
         return Score(BODY, passed=False, evidence=level or Evidence.CLAIMED, reason=text)
     where = "a fixture" if when == "setup" else "the test body"
     return GraderFailure(BODY, f"{where} raised {named(error)}")
@@ -97,6 +98,9 @@ def failure_before_end(error: BaseException, *, ran_client: bool) -> Infrastruct
         if isinstance(leaf, InfrastructureError):
             return leaf.failure
     detail = "".join(traceback.format_exception(error))
+    if timer.fired(error):
+        reason = f"pytest-timeout ended the test before the client had ended: {named(error)}"
+        return InfrastructureFailure(Broke.DEADLINE, reason, retryable=True, detail=detail)
     if ran_client:
         return InfrastructureFailure(
             Broke.CLIENT_APP, f"the test body raised {named(error)}", retryable=True, detail=detail
@@ -107,7 +111,9 @@ def failure_before_end(error: BaseException, *, ran_client: bool) -> Infrastruct
 
 def is_assertion(error: BaseException) -> bool:
     """Tell whether an error is the body's way to fail a trial."""
-    return all(isinstance(one, AssertionError | pytest.fail.Exception) for one in leaves(error))
+    return not timer.fired(error) and all(
+        isinstance(one, AssertionError | pytest.fail.Exception) for one in leaves(error)
+    )
 
 
 def is_trial(finished: FinishedAttempt) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pytest_mst.attempt.collect import FinishedAttempt
+from pytest_mst.attempt.job import BODY
 from pytest_mst.domain.ending import InfrastructureFailure, Trial
 from pytest_mst.domain.score import (
     CaseVerdict,
@@ -104,7 +105,7 @@ def _outcome_lines(outcome: GradeOutcome, body_text: str) -> list[str]:
     match outcome:
         case Score(passed=True):
             return []
-        case Score() if body_text:
+        case Score(grader=grader) if body_text and grader == BODY:
             level = _level(outcome)
             shown_body = [f"    {shown(line, _REASON_CHARS)}" for line in body_text.splitlines()]
             return [f"  {outcome.grader} failed{level}:", *shown_body]

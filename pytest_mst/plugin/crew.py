@@ -85,8 +85,8 @@ class Crew:
             finished = await collect(order.attempt, self._hub, order.writer)
         except BaseException as error:  # around one attempt: the others go on, this one tells
             order.future.set_exception(error)
-            if not isinstance(error, Exception):
-                raise
+            if not isinstance(error, Exception) and self._stopped:
+                raise  # cut short; else whoever waits behind it would wait for ever
             return
         order.future.set_result(finished)
 

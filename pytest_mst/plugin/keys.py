@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,3 +20,5 @@ UPCOMING: pytest.StashKey[Upcoming] = pytest.StashKey()
 """On `session`: the attempts that are still to be asked for."""
 VERDICT: pytest.StashKey[CaseVerdict] = pytest.StashKey()
 """On a case's item, from the moment its verdict is known until it is reported."""
+TIMER: pytest.StashKey[Any] = pytest.StashKey()
+"""On an item: how pytest-timeout sets its timer."""

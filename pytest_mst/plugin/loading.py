@@ -6,6 +6,7 @@ wrong is one message and exit code 4, with nothing started.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from pytest_mst.plugin.engine import Engine
 from pytest_mst.plugin.options import Settings
 from pytest_mst.plugin.progress import Progress
 from pytest_mst.plugin.session import EvalSession, concurrency, start_session
+from pytest_mst.store.failure import store_error
 
 
 def load_session(config: pytest.Config, progress: Progress) -> EvalSession:
@@ -35,11 +37,16 @@ def load_session(config: pytest.Config, progress: Progress) -> EvalSession:
 
     Raises:
         MstError: something is wrong in a file, an option or the load check.
+        pytest.UsageError: a setting is wrong, or pytest is asked for what evals cannot do.
 
     """
     settings = Settings.of(config)
+    if config.option.setuponly and not config.option.setupplan:
+        msg = "--setup-only would make attempts, since fixtures do; with --mst take --setup-plan"
+        raise pytest.UsageError(msg)
     selected = selected_evals(config)
     loaded = _read_all(config, selected)
+    _check_results(config.rootpath, settings, list(loaded.values()))
     _check_names(config, [loaded[path] for path in selected.evals])
     chosen = {path: (one, _variants(one, settings)) for path, one in loaded.items()}
     _check_selection(settings, list(loaded.values()))
@@ -76,6 +83,22 @@ def _read_all(config: pytest.Config, selected: Selected) -> dict[Path, LoadedEva
     if errors:
         raise EvalFileErrors(errors)
     return loaded
+
+
+def _check_results(root: Path, settings: Settings, evals: Sequence[LoadedEval]) -> None:
+    """Refuse a folder for runs that cannot be made; it is not made here.
+
+    Raises:
+        StoreError: something else is in its place, or nothing may be written there.
+
+    """
+    stated: list[str | None] = [one.config.results.store.dir for one in evals]
+    for folder in dict.fromkeys(settings.results_dir(root, one) for one in stated or [None]):
+        nearest = next(path for path in (folder, *folder.parents) if path.exists())
+        if not nearest.is_dir():
+            raise store_error(folder, "made", OSError(errno.ENOTDIR, ""))
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise store_error(folder, "made", OSError(errno.EACCES, ""))
 
 
 def _check_names(config: pytest.Config, evals: Sequence[LoadedEval]) -> None:

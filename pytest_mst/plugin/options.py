@@ -45,6 +45,8 @@ def add_options(parser: pytest.Parser) -> None:
         help_text = f"as --mst-{name}: {text}"
         if kind == "names":
             parser.addini(f"mst_{name}", help_text, type="args", default=[])
+        elif kind == "count":
+            parser.addini(f"mst_{name}", help_text, type="int", default=None)
         else:
             parser.addini(f"mst_{name}", help_text, type="string", default="")
 
@@ -112,16 +114,20 @@ def is_enabled(config: pytest.Config) -> bool:
     asked = config.getoption("mst")
     if asked is not None:
         return bool(asked)
-    try:
-        return bool(config.getini("mst"))
-    except (TypeError, ValueError) as error:
-        msg = f"the ini setting mst takes true or false: {error}"
-        raise pytest.UsageError(msg) from None
+    return bool(_setting(config, "mst"))
 
 
 def _value(config: pytest.Config, name: str) -> Any:
     given = config.getoption(f"mst_{name}")
-    return config.getini(f"mst_{name}") if given is None else given
+    return _setting(config, f"mst_{name}") if given is None else given
+
+
+def _setting(config: pytest.Config, name: str) -> Any:
+    try:
+        return config.getini(name)
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        msg = f"the setting {name} cannot be read: {error}"
+        raise pytest.UsageError(msg) from None
 
 
 def _number(config: pytest.Config, name: str) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Literal, TypeAlias
 
 import pytest
 
@@ -16,6 +17,7 @@ from pytest_mst.attempt.collect import FinishedAttempt
 from pytest_mst.domain.ending import InfrastructureFailure, Trial
 from pytest_mst.domain.evidence import lowest
 from pytest_mst.domain.score import CaseVerdict, GradedAttempt, GraderFailure, case_verdict
+from pytest_mst.plugin import timer
 from pytest_mst.plugin.body import (
     FIXTURES,
     add_body_grade,
@@ -45,6 +47,8 @@ from pytest_mst.plugin.pytest_private import (
     sections_of,
     tear_down_to,
 )
+
+Phase: TypeAlias = Literal["setup", "call", "teardown"]
 
 _REASON_CHARS = 2_000
 _NOTE_REASON_CHARS = 200
@@ -136,6 +140,7 @@ def run_case(item: pytest.Item, nextitem: pytest.Item | None) -> None:
         _run_each_attempt(item, case, nextitem)
     else:
         reports = run_protocol(item, nextitem)
+        timer.disarm(item)
         if VERDICT not in item.stash:
             _stopped_before_verdict(item, case, reports)
         for report in _verdict_first(reports):
@@ -167,6 +172,7 @@ def run_call_phase(item: pytest.Item) -> None:
     attempts = Attempts(item, case)
     for trial in range(case.trials):
         case.begin_trial(trial)
+        timer.rearm(item)
         attempts.add(session.engine.get(case.job(trial, case.target)))
     case.begin_trial(0)
     verdict = attempts.decide()
@@ -221,11 +227,13 @@ def _run_each_attempt(item: pytest.Item, case: CaseItem, nextitem: pytest.Item |
     for trial in range(case.trials):
         case.begin_trial(trial)
         forget_last_run(item)
+        timer.rearm(item)
         reports = run_protocol(item, boundary)
+        timer.disarm(item)
         if trial == 0 and case.finished is None and _skipped(case, reports):
             for report in reports:
                 item.ihook.pytest_runtest_logreport(report=report)
-            tear_down_to(item.session, nextitem)
+            _report_phase(item, "teardown", lambda: tear_down_to(item.session, nextitem))
             return
         finished, shown = _finish(item, case, reports)
         if finished is not None and isinstance(finished.record.ending, Trial):
@@ -258,7 +266,7 @@ def _finish(
             return session.store_failure(case, failure), shown
     if finished is None or not isinstance(finished.record.ending, Trial):
         return finished, shown
-    said = body_grade(case, shown) if case.has_body else fixtures_grade(case)
+    said = body_grade(case) if case.has_body else fixtures_grade(case)
     if said is not None:
         finished = add_body_grade(case.run.writer, finished, said)
     return finished, shown
@@ -272,9 +280,12 @@ def _report_verdict(
     if verdict is not None:
         sections_of(item)[:] = attempts.sections
     incomplete = isinstance(verdict, CaseIncomplete)
-    say_in = "setup" if incomplete else "call"
+    say_in: Phase = "setup" if incomplete else "call"
+    phases: tuple[Phase, ...] = (
+        ("setup", "teardown") if incomplete else ("setup", "call", "teardown")
+    )
 
-    def phase(when: str) -> Callable[[], None]:
+    def phase(when: Phase) -> Callable[[], None]:
         def run() -> None:
             if when == "teardown":
                 stopping = item.session.shouldfail or item.session.shouldstop
@@ -284,11 +295,17 @@ def _report_verdict(
 
         return run
 
-    for when in ("setup", "teardown") if incomplete else ("setup", "call", "teardown"):
-        call = pytest.CallInfo.from_call(phase(when), when=when)
-        call.duration = time.time() - start if when == say_in else 0.0
-        report = item.ihook.pytest_runtest_makereport(item=item, call=call)
-        item.ihook.pytest_runtest_logreport(report=report)
+    for when in phases:
+        _report_phase(item, when, phase(when), time.time() - start if when == say_in else 0.0)
+
+
+def _report_phase(
+    item: pytest.Item, when: Phase, run: Callable[[], None], duration_s: float = 0.0
+) -> None:
+    call = pytest.CallInfo.from_call(run, when=when)
+    call.duration = duration_s
+    report = item.ihook.pytest_runtest_makereport(item=item, call=call)
+    item.ihook.pytest_runtest_logreport(report=report)
 
 
 def shape_report(

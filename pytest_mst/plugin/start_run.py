@@ -24,7 +24,7 @@ def case_items(items: Sequence[pytest.Item]) -> list[CaseItem]:
 def will_run(session: pytest.Session) -> bool:
     """Tell whether pytest goes on to run what this process collected."""
     options = session.config.option
-    if options.collectonly:
+    if options.collectonly or options.setupplan:
         return False
     broken = session.testsfailed and not options.continue_on_collection_errors
     return not broken or hasattr(session.config, "workerinput")  # xdist runs what there is

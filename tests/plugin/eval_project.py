@@ -63,7 +63,7 @@ def write(tool: str, **more: Any) -> Json:
     return {"server": "desk", "tool": tool, **more}
 
 
-def case(case_id: str, *steps: Json, options: Mapping[str, Any] = {}, **more: Any) -> Json:  # noqa: B006
+def case(case_id: str, *steps: Json, options: Mapping[str, Any] = {}, **more: Any) -> Json:
     """Return a case whose client does these steps; its answer is to contain `ok`.
 
     Given `assertions` or `expected`, it is graded by those.
@@ -118,7 +118,7 @@ class StoredRun:
 
     @property
     def journal(self) -> list[Json]:
-        return self.files.get("journal.jsonl", [])
+        return list(self.files.get("journal.jsonl", []))
 
     @property
     def verdicts(self) -> dict[str, str]:
@@ -156,7 +156,7 @@ class StoredRun:
 
     def writes(self, case_id: str, number: int = 0, variant: str = "default") -> list[Json]:
         """Return the write record of one attempt."""
-        return self.files.get(f"writes/{variant}/{case_id}/{number}.jsonl", [])
+        return list(self.files.get(f"writes/{variant}/{case_id}/{number}.jsonl", []))
 
 
 @dataclass(frozen=True)
@@ -352,7 +352,7 @@ class Bell:
 def junit_cases(path: Path) -> dict[str, str]:
     """Return how each testcase of a JUnit file came out: passed, failure, error or skipped."""
     found: dict[str, str] = {}
-    for one in ElementTree.parse(path).iter("testcase"):  # noqa: S314 - written by our own session
+    for one in ElementTree.parse(path).iter("testcase"):
         name = f"{one.get('classname')}::{one.get('name')}"
         assert name not in found, f"two testcases {name}"
         marks = [child.tag for child in one if child.tag in ("failure", "error", "skipped")]

@@ -139,7 +139,7 @@ def test_infrastructure_error_is_still_written(run: StoredRun) -> None:
 def test_our_deadline_is_an_infrastructure_failure_and_keeps_the_trace(
     project: EvalProject,
 ) -> None:
-    project.eval(case("hangs", call("find"), call("stall"), OK), timeout=400, trials=2)
+    project.eval(case("hangs", call("find"), call("stall"), OK), timeout=1500, trials=2)
     session = project.run("--mst")
     assert session.code == 10
     for number in (0, 1):

@@ -110,7 +110,7 @@ def test_a_wrong_config_that_a_marker_names_is_refused(project: EvalProject) -> 
     )
     session = project.run("--mst", "tests")
     assert session.code == 4
-    assert "unknown key \"clint\"" in session.text
+    assert 'unknown key "clint"' in session.text
     assert session.count("configs/desk.eval.json:1") == 1
     assert "Traceback" not in session.text
 

@@ -192,12 +192,13 @@ def test_a_failed_assertion_fails_the_trial(run: StoredRun, name: str) -> None:
 
 def test_the_assertion_is_shown_as_pytest_shows_it(session: Session, run: StoredRun) -> None:
     for line in (
-        ">       assert trial.answer == expected, \"not what was asked for\"",
+        '>       assert trial.answer == expected, "not what was asked for"',
         "E       AssertionError: not what was asked for",
         "E       assert 'ok' == 'something else'",
     ):
         assert line in session.out
-        assert line in run.trial("test_asserts")["scores"]["body"]["reason"]
+    reason = run.trial("test_asserts")["scores"]["body"]["reason"]
+    assert reason.startswith("not what was asked for\nassert 'ok' == 'something else'")
     failures = session.out.partition("= FAILURES =")[2]
     assert f"{run.trial('test_asserts')['locator']} trial 0: failed" in failures
     assert "0 writes match open_ticket, not 1" in failures
@@ -281,3 +282,25 @@ def test_a_file_that_does_not_import_is_2_as_in_pytest(project: EvalProject) -> 
     going_on = project.run("--mst", "--continue-on-collection-errors")
     assert going_on.code == 1
     assert going_on.run.verdicts == {"fine": "passed"}
+
+
+def test_a_skip_does_not_hide_what_breaks_beside_it(project: EvalProject) -> None:
+    project.eval(case("unused", OK), clientOptions={"script": [OK]}, servers={})
+    project.test_file(
+        """
+        @pytest.fixture(scope="module")
+        def broken_teardown():
+            yield
+            raise OSError("cannot clean up")
+
+        @pytest.fixture
+        def elsewhere(broken_teardown): pytest.skip("not here")
+
+        @pytest.mark.mst(input="x", config="desk.eval.json")
+        def test_case(elsewhere, trial): assert 0
+        """
+    )
+    session = project.run("--mst", "test_evals.py")
+    assert session.code == 1, session.text
+    assert "1 skipped, 1 error" in session.out
+    assert "OSError: cannot clean up" in session.out

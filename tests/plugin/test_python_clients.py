@@ -395,3 +395,74 @@ def test_conftest_fixtures_of_wider_scope_let_attempts_run_ahead(project: EvalPr
     )
     session = project.run("--mst", "test_evals.py", "--mst-concurrency", "4")
     assert session.code == 0, session.text
+
+
+def test_what_loops_and_frameworks_raise_takes_no_other_attempt_along(
+    project: EvalProject,
+) -> None:
+    project.eval(case("unused", OK), servers={})
+    project.test_file(
+        """
+        import asyncio
+
+        RAISED = {
+            "cancelled": asyncio.CancelledError("mine"),
+            "exit": SystemExit("mine"),
+            "interrupt": KeyboardInterrupt("mine"),
+            "fail": pytest.fail.Exception("mine"),
+            "skip": pytest.skip.Exception("mine"),
+        }
+
+        @pytest.fixture(scope="session")
+        def mst_client():
+            async def agent(request):
+                await asyncio.sleep(0)
+                if request.input in RAISED:
+                    raise RAISED[request.input]
+                return "ok"
+            return agent
+
+        def mst_case(text):
+            return pytest.mark.mst(input=text, config="desk.eval.json", trials=2, timeout=5000)
+
+        for name in RAISED:
+            def test(trial): assert 0
+            globals()[f"test_{name}"] = mst_case(name)(test)
+        del test
+
+        @mst_case("fine")
+        def test_fine(trial): assert trial.answer == "ok"
+
+        @mst_case("cancelled")
+        async def test_cancelled_in_a_body(mst):
+            await mst.run()
+        """
+    )
+    session = project.run("--mst", "--mst-concurrency", "2", "test_evals.py")
+    assert session.code == 10, session.text
+    run = session.run
+    assert [name for name, word in run.verdicts.items() if word == "passed"] == ["test_fine"]
+    broken = [name for name, word in run.verdicts.items() if word == "incomplete"]
+    assert len(broken) == 6
+    for name in broken:
+        ending = run.ending(name, 1)
+        assert (ending["broke"], ending["retryable"]) == ("client-app", True)
+        assert "mine" in ending["reason"]
+
+
+def test_leaving_pytest_from_a_body_cuts_short_what_is_under_way(project: EvalProject) -> None:
+    slow = {"script": [{"sleep": 60}, OK]}
+    project.eval(case("unused", OK), servers={}, clientOptions={"script": [OK]})
+    project.eval(case("unused", OK), servers={}, clientOptions=slow, name="slow")
+    project.test_file(
+        """
+        @pytest.mark.mst(input="x", config="desk.eval.json")
+        def test_leaves(trial): pytest.exit("enough", returncode=7)
+        @pytest.mark.mst(input="x", config="slow.eval.json")
+        def test_slow(trial): assert 0
+        """
+    )
+    session = project.run("--mst", "test_evals.py", within_s=40)
+    assert session.code == 7
+    assert session.run.ending("test_slow")["broke"] == "collection"
+    assert session.run.trial("test_leaves")["verdict"] == "ungraded"

@@ -26,7 +26,7 @@ def test_a_wrong_key_names_file_line_and_the_right_key(
 ) -> None:
     project.eval(GOOD, pasThreshold=0.5)
     session = project.run("--mst", "-n", processes)
-    assert_refused(project, session, "unknown key \"pasThreshold\"; did you mean \"passThreshold\"?")
+    assert_refused(project, session, 'unknown key "pasThreshold"; did you mean "passThreshold"?')
     line = next(
         number
         for number, text in enumerate((project.root / "desk.eval.json").read_text().split("\n"), 1)
@@ -93,7 +93,9 @@ def test_a_wrong_ini_value_is_refused(project: EvalProject, line: str) -> None:
 
 
 def test_a_server_that_writes_needs_a_write_mode(project: EvalProject) -> None:
-    project.eval(GOOD, servers={"desk": desk(), "shelf": desk("reads")}, writes={"shelf": "planned"})
+    project.eval(
+        GOOD, servers={"desk": desk(), "shelf": desk("reads")}, writes={"shelf": "planned"}
+    )
     session = project.run("--mst")
     assert_refused(project, session, "server 'desk' has tools that are not read-only")
     assert "post, open_ticket, tag" in session.err
@@ -164,3 +166,30 @@ def test_what_is_not_selected_is_not_looked_at(project: EvalProject) -> None:
     assert project.run("--mst", "desk.eval.json").code == 0
     assert project.run("--mst", "--ignore=broken").code == 0
     assert project.run("--mst").code == 4
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_a_results_folder_that_cannot_be_made_is_refused(
+    project: EvalProject, processes: str
+) -> None:
+    project.eval(GOOD)
+    session = project.run("--mst", "--mst-results", "pytest.ini", "-n", processes)
+    assert_refused(project, session, "cannot be made: Not a directory")
+    assert "choose another --mst-results" in session.err
+    assert project.desk_starts == 0
+
+
+def test_setup_plan_makes_no_attempt_and_setup_only_is_refused(project: EvalProject) -> None:
+    project.eval(case("reads", call("find"), answer("ok")), clientOptions={"script": []})
+    project.test_file(
+        """
+        @pytest.mark.mst(input="x", config="desk.eval.json")
+        def test_it(trial): assert 0
+        """
+    )
+    plan = project.run("--mst", "--setup-plan")
+    assert plan.code == 0, plan.text
+    assert "SETUP    F trial" in plan.out
+    assert project.desk_calls == []
+    assert plan.folders == ()
+    assert_refused(project, project.run("--mst", "--setup-only"), "take --setup-plan")

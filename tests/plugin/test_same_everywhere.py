@@ -33,7 +33,7 @@ VOLATILE = {
     *("runId", "createdAt", "finishedAt", "timestamp", "startedAt", "durationMs", "locator"),
     *("time", "at", "path", "worker", "detail"),
 }
-TESTS = '''
+TESTS = """
 @pytest.mark.mst(input="Do it", config="desk.eval.json", trials=3)
 @pytest.mark.writes(server="desk", tool="post")
 @pytest.mark.parametrize("word", ["a", "b"])
@@ -45,7 +45,7 @@ def test_posts(trial, word):
 def test_by_hand(dry_run_proxy, write_record):
     dry_run_proxy.call("desk", "tag", {"name": "x"})
     write_record.one("tag")
-'''
+"""
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,11 @@ def test_junit_has_each_case_once(
         "skipped": "skipped",
     }
     python = {name.partition("::")[2]: how for name, how in found.items() if "desk" not in name}
-    assert python == {"test_posts[a]": "failure", "test_posts[b]": "passed", "test_by_hand": "passed"}
+    assert python == {
+        "test_posts[a]": "failure",
+        "test_posts[b]": "passed",
+        "test_by_hand": "passed",
+    }
 
 
 @pytest.mark.parametrize("way", list(WAYS))
@@ -134,7 +138,7 @@ def _comparable(run: StoredRun) -> dict[str, Any]:
     """Return everything a run has on disk, less what differs from run to run."""
     files = {name: _less(content) for name, content in run.files.items()}
     files["journal.jsonl"] = sorted(
-        (json.dumps(line, sort_keys=True) for line in files["journal.jsonl"])
+        json.dumps(line, sort_keys=True) for line in files["journal.jsonl"]
     )
     return files
 

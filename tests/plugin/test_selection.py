@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -59,8 +58,10 @@ def ran(session: Session, name: str = "desk") -> set[str]:
             ["--mst-tag", "short", "--mst-variant", "plain"],
             {"greets::plain", "waves::plain"},
         ),
-        (["desk.eval.json", "--mst-variant=terse", "-k", "waves or greets"],
-         {"waves::terse", "greets::terse"}),
+        (
+            ["desk.eval.json", "--mst-variant=terse", "-k", "waves or greets"],
+            {"waves::terse", "greets::terse"},
+        ),
     ],
 )
 def test_a_part_is_chosen_and_the_run_says_it_is_partial(
@@ -214,9 +215,6 @@ def test_skip_marks_leave_python_cases_out_of_the_ledger(project: EvalProject) -
 
 
 def _files(root: Path) -> list[str]:
-    kept = (".pytest_cache", "__pycache__")
-    return sorted(
-        str(path)
-        for path in root.rglob("*")
-        if not any(part in kept for part in path.parts) and os.fspath(path)[-7:] not in ("out.txt", "err.txt")
-    )
+    """List what is in a project, less what pytest and the harness keep there."""
+    passing = {".pytest_cache", "__pycache__", "out.txt", "err.txt"}
+    return sorted(str(path) for path in root.rglob("*") if not passing & set(path.parts))

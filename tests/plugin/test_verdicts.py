@@ -154,3 +154,13 @@ def test_the_ini_setting_turns_evals_on(project: EvalProject) -> None:
     assert (project.root / "kept" / "desk" / "runs").is_dir()
     over = project.run("--mst-trials", "3")
     assert "planned 3 = graded 3" in over.out
+
+
+def test_settings_have_their_own_types_in_toml(project: EvalProject) -> None:
+    project.eval(GOOD | {"tags": ["smoke"]})
+    (project.root / "pytest.ini").unlink()
+    settings = "mst = true\nmst_trials = 2\nmst_tag = ['smoke']\n"
+    project.write("pyproject.toml", f"[tool.pytest]\n{settings}")
+    session = project.run()
+    assert session.code == 0, session.text
+    assert "planned 2 = graded 2" in session.out

@@ -25,10 +25,8 @@ def assert_added_up(session: Session, name: str) -> None:
     assert f"planned {ledger['planned']} = graded {ledger['graded']} + " in session.out
 
 
-@pytest.mark.parametrize("dist", ["load", "loadscope", "worksteal"])
-def test_a_body_that_ends_its_worker_costs_only_its_case(
-    project: EvalProject, dist: str
-) -> None:
+@pytest.mark.parametrize("dist", ["load", "loadscope", "loadfile", "worksteal"])
+def test_a_body_that_ends_its_worker_costs_only_its_case(project: EvalProject, dist: str) -> None:
     project.eval(case("unused", OK), clientOptions={"script": [call("find"), OK]})
     project.test_file(
         """
@@ -54,9 +52,7 @@ def test_a_body_that_ends_its_worker_costs_only_its_case(
     assert run.ledger["planned"] == 16
     outcomes = junit_cases(project.root / "junit.xml")
     assert len(outcomes) == 9
-    assert [name for name, how in outcomes.items() if how != "passed"] == [
-        "test_evals::test_it[2]"
-    ]
+    assert [name for name, how in outcomes.items() if how != "passed"] == ["test_evals::test_it[2]"]
     assert "8 passed, 1 incomplete" in session.out
 
 

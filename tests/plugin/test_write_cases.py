@@ -48,9 +48,7 @@ CASES = (
     case("hides", hidden("post", to="#team"), OK, expected={"writes": [write("post")]}),
     case("hides-unasked", hidden("post", to="#team"), OK),
     case("writes-unasked", call("post"), OK),
-    case(
-        "wrong-arguments", call("open_ticket"), OK, expected={"writes": [write("open_ticket")]}
-    ),
+    case("wrong-arguments", call("open_ticket"), OK, expected={"writes": [write("open_ticket")]}),
     case("unknown-tool", call("shred"), OK, expected={"writes": [write("shred")]}),
     case(
         "fails-after-writing",
@@ -69,7 +67,9 @@ def wrote(
     """The same cases with their writes planned, and simulated."""
     project = EvalProject(tmp_path_factory.mktemp("writes"))
     replies = {"post": {"ok": True, "ts": 5, "to": "{{arguments.to}}"}}
-    project.eval(*CASES[:1], name="templates", servers={"desk": desk(replies=replies)}, writes=request.param)
+    project.eval(
+        *CASES[:1], name="templates", servers={"desk": desk(replies=replies)}, writes=request.param
+    )
     project.eval(*CASES, writes=request.param)
     return project, project.run("--mst")
 

@@ -28,13 +28,13 @@ MADE = {
     "required": ["number", "created"],
 }
 
-READS = [
+READS: list[dict[str, Any]] = [
     {"name": name, "inputSchema": ANY, "annotations": READ}
     for name in ("find", "crash", "stall", "fail", "reject", "odd_text")
 ]
 RUNG: list[object] = []
 """The connections to the bell, open for as long as this process lives."""
-WRITES = [
+WRITES: list[dict[str, Any]] = [
     {"name": "post", "inputSchema": ANY, "annotations": WRITE},
     {"name": "open_ticket", "inputSchema": TICKET, "outputSchema": MADE, "annotations": WRITE},
     {"name": "tag", "inputSchema": ANY},
@@ -67,7 +67,7 @@ def call(message_id: object, tool: str, arguments: dict[str, Any]) -> None:
     log(call=tool, arguments=arguments)
     match tool:
         case "crash":
-            print("the desk fell over", file=sys.stderr, flush=True)
+            os.write(2, b"the desk fell over\n")
             os._exit(7)
         case "stall":
             ring()
@@ -84,7 +84,7 @@ def call(message_id: object, tool: str, arguments: dict[str, Any]) -> None:
             say(message_id, result=text(f"{tool} {json.dumps(arguments)}"))
 
 
-def answer(message: dict[str, Any], tools: list[dict[str, object]]) -> None:
+def answer(message: dict[str, Any], tools: list[dict[str, Any]]) -> None:
     message_id, params = message.get("id"), message.get("params") or {}
     match message.get("method"):
         case "initialize":
@@ -102,15 +102,17 @@ def answer(message: dict[str, Any], tools: list[dict[str, object]]) -> None:
             say(message_id, result={})
         case _ if message_id is not None:
             say(message_id, error={"code": -32601, "message": "Method not found"})
+        case _:
+            pass
 
 
 def main(words: list[str]) -> None:
     log(started=words)
     if "exit" in words:
-        print("no desk today", file=sys.stderr, flush=True)
+        os.write(2, b"no desk today\n")
         sys.exit(3)
     if "junk" in words:
-        print("Welcome to the desk!\n" * 20, flush=True)
+        os.write(1, b"Welcome to the desk!\n" * 20)
         sys.exit(0)
     if "silent" in words:
         while True:
