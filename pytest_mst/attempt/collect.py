@@ -48,7 +48,7 @@ class FinishedAttempt:
 
 
 @dataclass(slots=True)
-class Progress:
+class SoFar:
     """What an attempt has come to, kept outside of it so that a cut leaves what there was."""
 
     log: TraceLog
@@ -76,16 +76,16 @@ async def collect(job: AttemptJob, hub: Hub, writer: RunWriter) -> FinishedAttem
     that is stored, and the cancellation goes on.
     """
     clock = Clock()
-    progress = Progress(TraceLog(servers=tuple(job.target.servers)))
+    so_far = SoFar(TraceLog(servers=tuple(job.target.servers)))
 
     def finish(ending: Ending) -> FinishedAttempt:
-        return store_attempt(job, writer, progress, ending, clock)
+        return store_attempt(job, writer, so_far, ending, clock)
 
     if job.target.failure is not None:
         return finish(job.target.failure)
     try:
         writer.begun(job.id, job.locator)
-        ending = await _within_deadline(job, hub, writer, progress)
+        ending = await _within_deadline(job, hub, writer, so_far)
     except StoreError as error:
         return finish(not_stored(error))
     except anyio.get_cancelled_exc_class():
@@ -106,11 +106,9 @@ def not_stored(error: StoreError) -> InfrastructureFailure:
     )
 
 
-async def _within_deadline(
-    job: AttemptJob, hub: Hub, writer: RunWriter, progress: Progress
-) -> Ending:
+async def _within_deadline(job: AttemptJob, hub: Hub, writer: RunWriter, so_far: SoFar) -> Ending:
     with anyio.move_on_after(job.timeout_s) as deadline:
-        ending = await _act(job, hub, writer, progress)
+        ending = await _act(job, hub, writer, so_far)
     if deadline.cancelled_caught:
         return deadline_passed(job)
     return ending
@@ -125,7 +123,7 @@ def deadline_passed(job: AttemptJob) -> InfrastructureFailure:
     )
 
 
-async def _act(job: AttemptJob, hub: Hub, writer: RunWriter, progress: Progress) -> Ending:
+async def _act(job: AttemptJob, hub: Hub, writer: RunWriter, so_far: SoFar) -> Ending:
     """Open the boundary, let the client act, and say how that ended."""
     ending: Ending
     with writer.write_sink(job.id) as sink:
@@ -133,8 +131,8 @@ async def _act(job: AttemptJob, hub: Hub, writer: RunWriter, progress: Progress)
             async with hub.open_attempt(
                 job.target.servers, sink, trial_id=job.trial_id
             ) as boundary:
-                progress.entries, progress.calls = boundary.entries, boundary.calls
-                ending = await _run_client(job, boundary, progress.log)
+                so_far.entries, so_far.calls = boundary.entries, boundary.calls
+                ending = await _run_client(job, boundary, so_far.log)
         except Exception as error:  # noqa: BLE001 - around one attempt: whatever it is, it ends it
             ending = proxy_failure(error)
     return ending
@@ -159,6 +157,7 @@ async def ending_of(client: Client, request: ClientRequest, boundary: Boundary) 
     ending: Ending
     try:
         ending = await run_within_limits(client, request)
+        request.trace.check()
     except GeneratorExit:
         raise
     except BaseException as error:  # around one attempt: `sys.exit` and a test framework's own
@@ -183,13 +182,13 @@ def _asked_to_end() -> bool:
 def store_attempt(
     job: AttemptJob,
     writer: RunWriter,
-    progress: Progress,
+    so_far: SoFar,
     ending: Ending,
     clock: Clock,
 ) -> FinishedAttempt:
     """Match trace and record, grade a trial, and write all of it down."""
-    record = record_of(job, progress, ending, clock)
-    entries = tuple(progress.entries)
+    record = record_of(job, so_far, ending, clock)
+    entries = tuple(so_far.entries)
     outcomes: tuple[GradeOutcome, ...] = ()
     try:
         if isinstance(ending, Trial):
@@ -206,12 +205,12 @@ def store_attempt(
     except StoreError as error:
         record = replace(record, ending=not_stored(error))
         outcomes = ()
-    return FinishedAttempt(job, record, entries, outcomes, tuple(progress.calls))
+    return FinishedAttempt(job, record, entries, outcomes, tuple(so_far.calls))
 
 
-def record_of(job: AttemptJob, progress: Progress, ending: Ending, clock: Clock) -> AttemptRecord:
+def record_of(job: AttemptJob, so_far: SoFar, ending: Ending, clock: Clock) -> AttemptRecord:
     """Return an attempt as it stands: its trace, and whether that agrees with the record."""
-    trace = _trace(progress, ending)
+    trace = _trace(so_far, ending)
     return AttemptRecord(
         id=job.id,
         dataset=job.dataset,
@@ -221,7 +220,7 @@ def record_of(job: AttemptJob, progress: Progress, ending: Ending, clock: Clock)
         ending=ending,
         key=job.key,
         trace=trace,
-        agreement=agreement(trace, progress.entries, job.target.tools),
+        agreement=agreement(trace, so_far.entries, job.target.tools),
     )
 
 
@@ -263,11 +262,11 @@ def _facts(
     )
 
 
-def _trace(progress: Progress, ending: Ending) -> Trace | None:
+def _trace(so_far: SoFar, ending: Ending) -> Trace | None:
     """Return the client's account; where it gave none, what the boundary observed."""
-    trace = progress.log.finished()
+    trace = so_far.log.finished()
     if trace.evidence == "observed" and not trace.events:
-        trace = replace(trace, events=tuple(_observed(call) for call in progress.calls))
+        trace = replace(trace, events=tuple(_observed(call) for call in so_far.calls))
     if isinstance(ending, Trial) or trace.events or trace.answer is not None:
         return trace
     return None

@@ -10,7 +10,7 @@ from pytest_mst.attempt.collect import (
     CUT_SHORT,
     Clock,
     FinishedAttempt,
-    Progress,
+    SoFar,
     deadline_passed,
     ending_of,
     not_stored,
@@ -38,8 +38,11 @@ class LiveAttempt:
         self._hub = hub
         self._writer = writer
         self._clock = Clock()
-        self._progress = Progress(TraceLog(servers=tuple(job.target.servers)))
+        self._so_far = SoFar(TraceLog(servers=tuple(job.target.servers)))
         self._done = anyio.Event()
+        self._closed = anyio.Event()
+        self._acting = 0
+        self._still = anyio.Event()
         self._inputs = 0
         self._ending: Ending | None = None
         self.boundary: Boundary | None = None
@@ -64,12 +67,18 @@ class LiveAttempt:
             self._writer.begun(self._job.id, self._job.locator)
         except StoreError as error:
             raise InfrastructureError.of(not_stored(error)) from error
+        try:
+            await self._hold_open(task_status)
+        finally:
+            self._closed.set()
+
+    async def _hold_open(self, task_status: anyio.abc.TaskStatus[None]) -> None:
         async with AsyncExitStack() as stack:
             sink = stack.enter_context(self._writer.write_sink(self._job.id))
             boundary = await stack.enter_async_context(
                 self._hub.open_attempt(self._job.target.servers, sink, trial_id=self._job.trial_id)
             )
-            self._progress.entries, self._progress.calls = boundary.entries, boundary.calls
+            self._so_far.entries, self._so_far.calls = boundary.entries, boundary.calls
             self.boundary = boundary
             task_status.started()
             await self._done.wait()
@@ -92,15 +101,20 @@ class LiveAttempt:
             model=self._job.model,
             options=self._job.options,
             tools=self.boundary,
-            trace=self._progress.log,
+            trace=self._so_far.log,
             session=self.boundary,
             turn=self._inputs,
         )
         self._inputs += 1
-        self._ending = await self._end_of(request, self.boundary)
+        self._acting += 1
+        try:
+            self._ending = await self._end_of(request, self.boundary)
+        finally:
+            self._acting -= 1
+            self._still.set()
         if isinstance(self._ending, InfrastructureFailure):
             raise InfrastructureError.of(self._ending)
-        return record_of(self._job, self._progress, self._ending, self._clock)
+        return record_of(self._job, self._so_far, self._ending, self._clock)
 
     async def _end_of(self, request: ClientRequest, boundary: Boundary) -> Ending:
         with anyio.move_on_after(self._job.timeout_s):
@@ -115,14 +129,26 @@ class LiveAttempt:
                 lost, or how the client ended, comes first.
 
         """
+        await self._close()
         lost = self.boundary.lost if self.boundary is not None else None
-        self._done.set()
         if self._ending is None:  # no `mst.run`: the body is the client
-            self._progress.log.evidence = "observed"
+            self._so_far.log.evidence = "observed"
         ending: Ending = lost.failure if lost is not None else self._ending or failure or Trial()
-        return store_attempt(self._job, self._writer, self._progress, ending, self._clock)
+        return store_attempt(self._job, self._writer, self._so_far, ending, self._clock)
 
-    def cut_short(self) -> FinishedAttempt:
-        """Store that the run was stopped in the middle of the attempt."""
+    async def acting_ended(self) -> None:
+        """Wait until no input is being run any more."""
+        while self._acting:
+            self._still = anyio.Event()
+            await self._still.wait()
+
+    async def _close(self) -> None:
+        """Close the boundary: what is under way through it ends before anything is stored."""
         self._done.set()
-        return store_attempt(self._job, self._writer, self._progress, CUT_SHORT, self._clock)
+        if self.boundary is not None:
+            await self._closed.wait()
+
+    async def cut_short(self) -> FinishedAttempt:
+        """Store that the run was stopped in the middle of the attempt."""
+        await self._close()
+        return store_attempt(self._job, self._writer, self._so_far, CUT_SHORT, self._clock)

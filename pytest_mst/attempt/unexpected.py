@@ -28,18 +28,18 @@ def failure_of(error: BaseException) -> InfrastructureFailure:
     their type, or by the type of what they were raised from, as HTTP libraries do; anything else
     is a failure of the client's program.
     """
-    leaves = list(_leaves(error))
-    for leaf in leaves:
+    found = list(leaves(error))
+    for leaf in found:
         if isinstance(leaf, InfrastructureError):
             return leaf.failure
         if isinstance(leaf, OptionsError):
             return InfrastructureFailure(Broke.SETUP, str(leaf), retryable=False, accepted=False)
-    detail = _detail(error)
-    first = leaves[0]
-    if all(_is_network(leaf) for leaf in leaves):
-        reason = f"the network failed under the client: {_named(first)}"
+    detail = detail_of(error)
+    first = found[0]
+    if all(_is_network(leaf) for leaf in found):
+        reason = f"the network failed under the client: {named(first)}"
         return InfrastructureFailure(Broke.NETWORK, reason, retryable=True, detail=detail)
-    reason = f"the client raised {_named(first)}"
+    reason = f"the client raised {named(first)}"
     return InfrastructureFailure(Broke.CLIENT_APP, reason, retryable=True, detail=detail)
 
 
@@ -49,14 +49,15 @@ def proxy_failure(error: Exception) -> InfrastructureFailure:
     What was raised as an infrastructure error keeps what it says; anything else broke the
     boundary that the client acts behind.
     """
-    for leaf in _leaves(error):
+    for leaf in leaves(error):
         if isinstance(leaf, InfrastructureError):
             return leaf.failure
-    reason = f"the proxy raised {_named(error)}"
-    return InfrastructureFailure(Broke.SETUP, reason, retryable=True, detail=_detail(error))
+    reason = f"the proxy raised {named(error)}"
+    return InfrastructureFailure(Broke.SETUP, reason, retryable=True, detail=detail_of(error))
 
 
-def _detail(error: BaseException) -> str:
+def detail_of(error: BaseException) -> str:
+    """Return the end of an error's traceback, for people."""
     return "".join(traceback.format_exception(error))[-_DETAIL_LIMIT_CHARS:]
 
 
@@ -64,21 +65,23 @@ def _is_network(error: BaseException) -> bool:
     seen: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in seen:
-        if any(isinstance(leaf, NETWORK_ERRORS) for leaf in _leaves(cause)):
+        if any(isinstance(leaf, NETWORK_ERRORS) for leaf in leaves(cause)):
             return True
         seen.append(cause)
         cause = cause.__cause__
     return False
 
 
-def _named(error: BaseException) -> str:
+def named(error: BaseException) -> str:
+    """Return the type and the first line of an error."""
     text = str(error).strip().split("\n", 1)[0]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors of a group, or the error itself."""
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
-            yield from _leaves(inner)
+            yield from leaves(inner)
     else:
         yield error

@@ -22,6 +22,25 @@ class TraceLog:
     events: list[TraceEvent] = field(default_factory=list)
     usage: Mapping[str, JsonValue] | None = None
 
+    def check(self) -> None:
+        """Take out what is no part of a trace.
+
+        Raises:
+            TypeError: there was such a part; the error names the first.
+
+        """
+        events: list[Any] = self.events  # what a client written by somebody else put there
+        answer: Any = self.answer
+        wrong = [one for one in events if not isinstance(one, TraceEvent)]
+        if wrong:
+            self.events = [one for one in events if isinstance(one, TraceEvent)]
+            msg = f"request.trace.events holds {type(wrong[0]).__name__}; it holds TraceEvents"
+            raise TypeError(msg)
+        if answer is not None and not isinstance(answer, str):
+            self.answer = None
+            msg = f"request.trace.answer is {type(answer).__name__}; it is a text"
+            raise TypeError(msg)
+
     def finished(self) -> Trace:
         """Return what there is as a trace that no longer changes."""
         return Trace(

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from pytest_mst.attempt.collect import FinishedAttempt, not_stored, store_outcomes
 from pytest_mst.attempt.job import BODY
+from pytest_mst.attempt.unexpected import detail_of, leaves, named
 from pytest_mst.domain.ending import (
     Broke,
     InfrastructureError,
     InfrastructureFailure,
-    Trial,
 )
 from pytest_mst.domain.errors import StoreError
 from pytest_mst.domain.evidence import Evidence
@@ -66,10 +64,9 @@ FIXTURES = "fixtures"
 
 def fixtures_grade(case: CaseItem) -> GraderFailure | None:
     """Return what a failing fixture means for a trial of an eval file: it is not graded."""
-    raised = next((one.value for when, one in case.errors if when != "teardown"), None)
-    if raised is None:
+    if case.raised is None:
         return None
-    return GraderFailure(FIXTURES, f"the case could not be graded: {named(raised)}")
+    return GraderFailure(FIXTURES, f"the case could not be graded: {named(case.raised)}")
 
 
 def add_body_grade(
@@ -85,23 +82,25 @@ def add_body_grade(
     return replace(finished, record=record, outcomes=(*finished.outcomes, outcome))
 
 
-def failure_before_end(error: BaseException, *, ran_client: bool) -> InfrastructureFailure:
+def failure_before_end(
+    error: BaseException, *, body_is_client: bool = False
+) -> InfrastructureFailure:
     """Return the ending of an attempt whose body or fixture broke before its client ended.
 
     Args:
         error: what was raised.
-        ran_client: whether the body itself is the client (it asked for the proxy, not for
+        body_is_client: whether the body itself is the client (it asked for the proxy, not for
             `mst`), so that what it raises is the client's program failing.
 
     """
     for leaf in leaves(error):
         if isinstance(leaf, InfrastructureError):
             return leaf.failure
-    detail = "".join(traceback.format_exception(error))
+    detail = detail_of(error)
     if timer.fired(error):
         reason = f"pytest-timeout ended the test before the client had ended: {named(error)}"
         return InfrastructureFailure(Broke.DEADLINE, reason, retryable=True, detail=detail)
-    if ran_client:
+    if body_is_client:
         return InfrastructureFailure(
             Broke.CLIENT_APP, f"the test body raised {named(error)}", retryable=True, detail=detail
         )
@@ -114,23 +113,3 @@ def is_assertion(error: BaseException) -> bool:
     return not timer.fired(error) and all(
         isinstance(one, AssertionError | pytest.fail.Exception) for one in leaves(error)
     )
-
-
-def is_trial(finished: FinishedAttempt) -> bool:
-    """Tell whether an attempt counts."""
-    return isinstance(finished.record.ending, Trial)
-
-
-def named(error: BaseException) -> str:
-    """Return the type and the first line of an error."""
-    text = str(error).strip().split("\n", 1)[0]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors of a group, or the error itself."""
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from leaves(inner)
-    else:
-        yield error

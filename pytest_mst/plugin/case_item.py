@@ -22,6 +22,9 @@ from pytest_mst.plugin.crew import Order
 from pytest_mst.plugin.engine import Job
 from pytest_mst.plugin.eval_run import EvalRun
 
+TARGET_FIXTURES = ("mst_config", "mst_servers", "mst_client")
+"""What a conftest may override to say what cases are put to."""
+
 RunBy: TypeAlias = Literal["engine", "body"]
 """Who starts the client: the engine, ahead of pytest's loop, or the test body itself."""
 
@@ -62,6 +65,11 @@ class CaseItem:
     _graders: tuple[Grader, ...] | None = None
     finished: FinishedAttempt | None = None
     """The attempt of the trial under way, once it has ended."""
+
+    @property
+    def raised(self) -> BaseException | None:
+        """What set-up or call of the trial under way raised first; tearing down is apart."""
+        return next((one.value for when, one in self.errors if when != "teardown"), None)
 
     def begin_trial(self, trial: int) -> None:
         """Forget the last trial's state."""

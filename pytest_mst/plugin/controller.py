@@ -33,6 +33,7 @@ from pytest_mst.plugin.outcomes import (
     verdict_of,
 )
 from pytest_mst.plugin.progress import Progress
+from pytest_mst.plugin.pytest_private import end_workers
 from pytest_mst.plugin.session import EvalSession
 from pytest_mst.report.attempts import AttemptRow
 from pytest_mst.report.documents import Circumstances
@@ -80,7 +81,7 @@ class Controller:
             root = self._session.root
             name = prepared.loaded.config.name if prepared else module_eval_name(path, root)
             run = self._session.run(name, prepared)
-            plan = stored_plan(run)
+            plan = self._plan(run)
             if plan is not None:
                 self._selected_cases += len(plan.cases)
                 self._progress.watch(run.layout, sum(1 for _ in plan.attempts))
@@ -90,9 +91,16 @@ class Controller:
         """Write down the attempts that a worker took along, before others are given its cases."""
         for run in self._session.runs.values():
             try:
-                store_lost(run.writer, stored_plan(run), worker)
+                store_lost(run.writer, self._plan(run), worker)
             except StoreError as error:
                 self._store_errors.append(error)
+
+    def _plan(self, run: EvalRun) -> RunPlan | None:
+        """Return a run's plan where it can be read; that it cannot be is told at the end."""
+        try:
+            return stored_plan(run)
+        except StoreError:
+            return None
 
     def case_lost(self, nodeid: str, report: pytest.TestReport) -> None:
         """Make the report of a case whose worker is lost one of an incomplete case."""
@@ -106,7 +114,7 @@ class Controller:
         path, _, tail = nodeid.partition("::")
         root = self._session.root
         run = self._session.runs.get(module_eval_name(root / path, root))
-        plan = stored_plan(run) if run is not None else None
+        plan = self._plan(run) if run is not None else None
         return plan is not None and any(
             tail in python_names(one.case, one.variant) for one in plan.cases
         )
@@ -135,6 +143,7 @@ class Controller:
         """Close the runs and choose the exit code, before reporters read it."""
         self._progress.close()
         if not self._config.option.collectonly:
+            end_workers(self._config)
             self._close_runs()
         session.exitstatus = self._exit_status(session, exitstatus)
         return (yield)
@@ -185,7 +194,7 @@ class Controller:
         self, session: pytest.Session, exitstatus: int | pytest.ExitCode
     ) -> int | pytest.ExitCode:
         code = pytest.ExitCode
-        stopped = stopped_at_failures(self._config)
+        stopped = stopped_at_failures(session)
         if self._refusals:
             return code.USAGE_ERROR
         if exitstatus == code.INTERRUPTED and not stopped:
@@ -204,9 +213,10 @@ class Controller:
             return code.TESTS_FAILED
         if not self._selected_cases:
             return code.TESTS_FAILED if session.testsfailed else code.NO_TESTS_COLLECTED
-        if self._store_errors:
-            return int(ExitCode.INCOMPLETE)
-        return int(exit_code(summary for _, summary in self._summaries))
+        decided = exit_code(summary for _, summary in self._summaries)
+        if self._store_errors and decided is ExitCode.PASSED:
+            decided = ExitCode.INCOMPLETE
+        return int(decided)
 
 
 def stored_plan(run: EvalRun) -> RunPlan | None:
@@ -217,7 +227,10 @@ def stored_plan(run: EvalRun) -> RunPlan | None:
 
     """
     stored = read_document(run.layout.run_json)
-    return None if stored is None else plan_from_json(stored)
+    try:
+        return None if stored is None else plan_from_json(stored)
+    except ValueError as error:
+        raise StoreError(str(run.layout.run_json), f"is no run's: {error}") from error
 
 
 def circumstances() -> Circumstances:
@@ -225,10 +238,11 @@ def circumstances() -> Circumstances:
     return Circumstances(version=version("pytest-mst"))
 
 
-def stopped_at_failures(config: pytest.Config) -> bool:
+def stopped_at_failures(session: pytest.Session) -> bool:
     """Tell whether xdist stopped the session because of -x or --maxfail."""
-    dsession = config.pluginmanager.get_plugin("dsession")
-    return dsession is not None and str(dsession.shouldstop).startswith("stopping after")
+    most: int = session.config.getoption("maxfail")
+    distributed = session.config.pluginmanager.has_plugin("dsession")
+    return distributed and 0 < most <= session.testsfailed
 
 
 def show_closing(

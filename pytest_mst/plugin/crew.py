@@ -14,20 +14,22 @@ from pytest_mst.attempt.job import AttemptJob
 from pytest_mst.proxy.hub import Hub
 from pytest_mst.store.append import RunWriter
 
-_CANCEL_BOUND_S = 15.0
+CUT_SHORT_BOUND_S = 15.0
 """How long attempts that are cut short may take to say so."""
 
 
 class Order:
     """An attempt to make, where it is written, and what waits for it."""
 
-    __slots__ = ("attempt", "future", "writer")
+    __slots__ = ("attempt", "future", "scope", "writer")
 
     def __init__(self, attempt: AttemptJob, writer: RunWriter) -> None:
         self.attempt = attempt
         self.writer = writer
         self.future: concurrent.futures.Future[FinishedAttempt | None] = concurrent.futures.Future()
         """`None`: the crew was stopped before the attempt began."""
+        self.scope: anyio.CancelScope | None = None
+        """While it is under way."""
 
 
 class Crew:
@@ -48,6 +50,8 @@ class Crew:
         self._stopped = False
         self._loop = asyncio.get_running_loop()
         self._ended = anyio.Event()
+        self._idle = anyio.Event()
+        """Set when no attempt is under way any more."""
         self._tasks = anyio.create_task_group()
 
     async def serve(
@@ -64,9 +68,14 @@ class Crew:
         self._loop.call_soon_threadsafe(self._enqueue, list(orders))
 
     def _enqueue(self, orders: list[Order]) -> None:
+        if self._stopped:
+            for order in orders:
+                order.future.set_result(None)
+            return
         self._waiting.extend(orders)
         for _ in range(min(self._size - self._busy, len(self._waiting))):
             self._busy += 1
+            self._idle = anyio.Event()
             self._tasks.start_soon(self._work)
 
     async def _work(self) -> None:
@@ -76,19 +85,33 @@ class Crew:
                 await self._one(self._waiting.popleft())
         finally:
             self._busy -= 1
+            if not self._busy:
+                self._idle.set()
 
     async def _one(self, order: Order) -> None:
         if self._stopped:
             order.future.set_result(None)
             return
-        try:
-            finished = await collect(order.attempt, self._hub, order.writer)
-        except BaseException as error:  # around one attempt: the others go on, this one tells
-            order.future.set_exception(error)
-            if not isinstance(error, Exception) and self._stopped:
-                raise  # cut short; else whoever waits behind it would wait for ever
-            return
-        order.future.set_result(finished)
+        with anyio.CancelScope() as order.scope:
+            try:
+                finished = await collect(order.attempt, self._hub, order.writer)
+            except BaseException as error:  # around one attempt: the others go on, this one tells
+                order.future.set_exception(error)
+                if not isinstance(error, Exception) and self._stopped:
+                    raise  # cut short; else whoever waits behind it would wait for ever
+                return
+            order.future.set_result(finished)
+
+    def give_up(self, order: Order) -> None:
+        """Cut one attempt short, or do not begin it; from any thread."""
+        self._loop.call_soon_threadsafe(self._let_go, order)
+
+    def _let_go(self, order: Order) -> None:
+        if order in self._waiting:
+            self._waiting.remove(order)
+            order.future.set_result(None)
+        elif order.scope is not None and not order.future.done():
+            order.scope.cancel()
 
     def stop(self) -> None:
         """Begin no other attempt; from any thread."""
@@ -101,9 +124,9 @@ class Crew:
             order.future.set_result(None)
         self._waiting.clear()
         self._tasks.cancel_scope.cancel()
-        with anyio.move_on_after(_CANCEL_BOUND_S):
-            while self._busy:  # tasks end in their own time; there is no one event
-                await anyio.lowlevel.checkpoint()
+        if self._busy:
+            with anyio.move_on_after(CUT_SHORT_BOUND_S):
+                await self._idle.wait()
 
     async def end(self) -> None:
         """Stop working."""

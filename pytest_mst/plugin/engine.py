@@ -26,7 +26,7 @@ from pytest_mst.attempt.prepared import PreparedEval
 from pytest_mst.domain.eval_config import Variant
 from pytest_mst.domain.loaded import LoadedEval
 from pytest_mst.domain.run import AttemptId
-from pytest_mst.plugin.crew import Crew, Order, serve_crew
+from pytest_mst.plugin.crew import CUT_SHORT_BOUND_S, Crew, Order, serve_crew
 from pytest_mst.proxy.hub import Hub
 
 _T = TypeVar("_T")
@@ -62,7 +62,7 @@ class Engine:
         self.cut_body_short: Callable[[], None] | None = None
         """Cuts short the attempt whose client a test body runs, while there is one."""
         self._on_wait = on_wait
-        self._futures: dict[JobKey, concurrent.futures.Future[FinishedAttempt | None]] = {}
+        self._orders: dict[JobKey, Order] = {}
         """Of the attempts that were ordered and not yet handed out."""
         self._asked_for: set[JobKey] = set()
         self._stopped = False
@@ -151,33 +151,55 @@ class Engine:
         """Wait for an attempt, made ahead or made now; `None` when the engine was stopped first."""
         self._order(job)
         self._asked_for.add(job.key)
+        order = self._orders[job.key]
         try:
-            return self.wait_for(self._futures[job.key])
+            return self.wait_for(order.future)
         finally:
-            del self._futures[job.key]
+            if order.future.done():  # else something else ended the wait, and it goes on
+                del self._orders[job.key]
 
     def get_if_begun(self, job: Job) -> FinishedAttempt | None:
         """Wait for an attempt that is under way or has ended; begin none."""
-        return self.get(job) if job.key in self._futures else None
+        return self.get(job) if job.key in self._orders else None
+
+    def was_asked_for(self, job: Job) -> bool:
+        """Tell whether an attempt was handed out, or had no result to hand out."""
+        return job.key in self._asked_for and job.key not in self._orders
+
+    def give_up(self, job: Job) -> bool:
+        """Cut an attempt short that nobody waits for any more.
+
+        Returns:
+            Whether it was under way. What had ended is kept for whoever asks.
+
+        """
+        order = self._orders.get(job.key)
+        if order is None or order.future.done():
+            return False
+        del self._orders[job.key]
+        self._asked_for.add(job.key)
+        self.crew.give_up(order)
+        with contextlib.suppress(concurrent.futures.CancelledError, asyncio.CancelledError):
+            order.future.result(timeout=CUT_SHORT_BOUND_S)
+        return True
 
     def _order(self, first: Job) -> None:
         """Order an attempt that is asked for now, and as many of the next as there is room for."""
         crew, orders = self.crew, []
         for job in self._to_order(first):
-            order = job.make()
-            self._futures[job.key] = order.future
+            order = self._orders[job.key] = job.make()
             orders.append(order)
         if orders:
             crew.take(orders)
 
     def _to_order(self, first: Job) -> Iterator[Job]:
-        if first.key not in self._futures:
+        if first.key not in self._orders:
             yield first
-        room = self.ahead - len(self._futures)
+        room = self.ahead - len(self._orders)
         if self._stopped or room < max(1, self.ahead // 4):
             return
         for job in self.upcoming():
-            if job.key not in self._futures and job.key not in self._asked_for:
+            if job.key not in self._orders and job.key not in self._asked_for:
                 yield job
                 room -= 1
                 if room <= 0:
@@ -195,19 +217,23 @@ class Engine:
         Each is bounded by its own deadline.
         """
         self.stop()
-        for key, future in list(self._futures.items()):
+        for key, order in list(self._orders.items()):
             with contextlib.suppress(concurrent.futures.CancelledError, asyncio.CancelledError):
-                self.wait_for(future)
-            del self._futures[key]
+                self.wait_for(order.future)
+            del self._orders[key]
 
     def cancel(self) -> None:
         """Cut the attempts under way short; each records that, within a bound."""
         self.stop()
-        if self._crew is not None:
-            self.call(self._crew.cut_short)
-        if self.cut_body_short is not None:
-            self.cut_body_short()
-        self._futures.clear()
+        try:
+            if self._crew is not None:
+                self.start(self._crew.cut_short).result(timeout=CUT_SHORT_BOUND_S + 1)
+            if self.cut_body_short is not None:
+                self.cut_body_short()
+        except concurrent.futures.TimeoutError:
+            pass  # a client holds up the loop: what it was at is told from the journal
+        finally:
+            self._orders.clear()
 
     def close(self) -> None:
         """End the background loop and every server with it. Safe to call twice."""
@@ -215,6 +241,6 @@ class Engine:
         if self._crew is not None:
             self.call(self._crew.end)
             self._crew = None
-        self._futures.clear()
+        self._orders.clear()
         self._stack.close()
         self._portal = None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 from collections.abc import Awaitable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-import anyio
 import pytest
 
 from pytest_mst.attempt.live import LiveAttempt
 from pytest_mst.attempt.trial_view import FinishedTrial, WriteRecord
+from pytest_mst.domain.attempt import AttemptRecord
 from pytest_mst.domain.ending import (
     Broke,
     InfrastructureError,
@@ -54,9 +55,7 @@ class InputRun(Awaitable[FinishedTrial]):
         return self._run().__await__()
 
     async def _run(self) -> FinishedTrial:
-        return await anyio.to_thread.run_sync(
-            self._conversation.run_now, self._text, abandon_on_cancel=True
-        )
+        return await self._conversation.run_here(self._text)
 
 
 class Conversation:
@@ -93,11 +92,11 @@ class Conversation:
             InfrastructureError: the input did not end in a trial.
 
         """
-        return self.run_now(input)
+        return self._live.run(input)
 
-    def run_now(self, text: str | None) -> FinishedTrial:
-        """Run an input in the background loop and wait for it on this thread."""
-        return self._live.run(text)
+    async def run_here(self, text: str | None) -> FinishedTrial:
+        """Run an input in the background loop; wait for it in this one, without blocking it."""
+        return self._live.view(await asyncio.wrap_future(self._live.start(text)))
 
 
 class LiveCase:
@@ -121,12 +120,13 @@ class LiveCase:
             InfrastructureError: a server cannot be used.
 
         """
+        self.session.engine.cut_body_short = self.cut_short
         try:
             self.session.engine.hold(self._attempt.serve)
         except InfrastructureError as error:
+            self.session.engine.cut_body_short = None
             self.case.finished = self.session.store_failure(self.case, error.failure)
             raise NotATrial from error
-        self.session.engine.cut_body_short = self.cut_short
 
     @property
     def boundary(self) -> Any:
@@ -134,22 +134,28 @@ class LiveCase:
         assert self._attempt.boundary is not None
         return self._attempt.boundary
 
+    def start(self, text: str | None) -> concurrent.futures.Future[AttemptRecord]:
+        """Start an input in the background loop."""
+        self._acting = self.session.engine.start(self._attempt.run, text)
+        return self._acting
+
     def run(self, text: str | None) -> FinishedTrial:
         """Run an input in the background loop, and return what there is after it."""
-        engine = self.session.engine
-        self._acting = engine.start(self._attempt.run, text)
-        record = engine.wait_for(self._acting)
+        return self.view(self.session.engine.wait_for(self.start(text)))
+
+    def view(self, record: AttemptRecord) -> FinishedTrial:
+        """Return the attempt so far as the body sees it."""
         return FinishedTrial(record, self.boundary.entries, self.case.looked)
 
     def finish(self) -> None:
         """Close the boundary and store the attempt, with what the body's errors say of it."""
-        errors = ((when, one.value) for when, one in self.case.errors if when != "teardown")
-        when, raised = next(errors, ("call", None))
+        raised, when = self.case.raised, self.case.errors[0][0] if self.case.errors else "call"
         engine = self.session.engine
         if raised is None and not self.case.body_ended:
             self.cut_short()
             return
         engine.cut_body_short = None
+        self._let_go()
         finished = engine.call(self._attempt.finish, self._failure(when, raised))
         if isinstance(raised, pytest.skip.Exception) and not self._attempt.ran_client:
             return  # the body skips its case: there is nothing to count
@@ -161,9 +167,14 @@ class LiveCase:
             return
         engine = self.session.engine
         engine.cut_body_short = None
-        if self._acting is not None:
+        self._let_go()
+        self.case.finished = engine.call(self._attempt.cut_short)
+
+    def _let_go(self) -> None:
+        """Cut an input short that the body has stopped waiting for."""
+        if self._acting is not None and not self._acting.done():
             self._acting.cancel()
-        self.case.finished = engine.call(_cut_short, self._attempt)
+            self.session.engine.call(self._attempt.acting_ended)
 
     def _failure(self, when: str, raised: BaseException | None) -> InfrastructureFailure | None:
         unawaited = [one for one in self.conversation.started if not one.awaited]
@@ -180,15 +191,11 @@ class LiveCase:
         body_is_client = when == "call" and "mst" not in self.case.fixtures
         if body_is_client and is_assertion(raised):
             return None
-        return failure_before_end(raised, ran_client=body_is_client)
+        return failure_before_end(raised, body_is_client=body_is_client)
 
 
 async def _made(*args: Any) -> LiveAttempt:
     return LiveAttempt(*args)
-
-
-async def _cut_short(attempt: LiveAttempt) -> Any:
-    return attempt.cut_short()
 
 
 class ProxyView:

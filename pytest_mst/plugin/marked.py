@@ -8,18 +8,20 @@ from pytest_mst.attempt.job import Target
 from pytest_mst.attempt.prepared import PreparedEval
 from pytest_mst.domain.errors import MarkerError, MstError, SelectionError
 from pytest_mst.domain.eval_config import Variant
-from pytest_mst.plugin.case_item import CaseItem
+from pytest_mst.plugin.case_item import TARGET_FIXTURES, CaseItem
 from pytest_mst.plugin.discover import config_path
 from pytest_mst.plugin.eval_run import EvalRun, module_eval_name
 from pytest_mst.plugin.keys import CASE, SESSION
 from pytest_mst.plugin.marks import Marked, marked
 from pytest_mst.plugin.outcomes import Refused
-from pytest_mst.plugin.pytest_private import overriding_fixtures, requested_fixtures
+from pytest_mst.plugin.pytest_private import (
+    overriding_fixtures,
+    parameters_of,
+    requested_fixtures,
+)
 from pytest_mst.plugin.session import EvalSession
 
 VARIANT_FIXTURE = "_mst_variant"
-TARGET_FIXTURES = ("mst_config", "mst_servers", "mst_client")
-"""What a conftest may override to say what cases are put to."""
 BODY_RUNS_CLIENT = ("mst", "dry_run_proxy", "write_record")
 """Fixtures that, without `trial`, leave running the client to the test body."""
 
@@ -198,7 +200,9 @@ def _shared_key(
         getattr(one, "scope", "function") in ("function", "class") for one in overridden.values()
     ):
         return None
-    return (item.getparent(pytest.Module), variant.name, *sorted(map(id, overridden.values())))
+    module = item.getparent(pytest.Module)
+    defined_by = tuple(sorted(map(id, overridden.values())))
+    return (module, variant.name, defined_by, parameters_of(item, VARIANT_FIXTURE))
 
 
 def choose(session: EvalSession, items: list[pytest.Item]) -> list[pytest.Item]:

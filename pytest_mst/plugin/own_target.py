@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
@@ -18,7 +18,7 @@ from pytest_mst.domain.ending import Broke, InfrastructureError
 from pytest_mst.domain.errors import MstError, Place
 from pytest_mst.domain.eval_config import EvalConfig, PythonServer, ServerConfig
 from pytest_mst.domain.loaded import LoadedEval
-from pytest_mst.plugin.case_item import CaseItem
+from pytest_mst.plugin.case_item import TARGET_FIXTURES, CaseItem
 from pytest_mst.plugin.pytest_private import overriding_fixtures
 from pytest_mst.plugin.session import EvalSession
 
@@ -42,7 +42,7 @@ def settle(session: EvalSession, case: CaseItem, item: pytest.Item, given: Given
             cannot help.
 
     """
-    overridden = overriding_fixtures(item, ("mst_config", "mst_servers", "mst_client"))
+    overridden = overriding_fixtures(item, TARGET_FIXTURES)
     if not overridden:
         return
     if case.shared_key is not None and case.shared_key in session.shared_targets:
@@ -71,7 +71,11 @@ def _target(
         if isinstance(server, Mapping):
             definitions[label] = _definition(label, server)
         else:
-            definitions[label] = PythonServer(transport="python", object=f"mst_servers:{label}")
+            # made anew for each attempt: a connection of the attempt's own, closed with it
+            own: Literal["attempt"] | None = "attempt" if case.shared_key is None else None
+            definitions[label] = PythonServer(
+                transport="python", object=f"mst_servers:{label}", isolation=own
+            )
             objects[label] = server
     variant = case.variant
     if servers and variant.servers is not None:

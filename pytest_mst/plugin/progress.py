@@ -56,6 +56,8 @@ class Progress:
         self._last_other_s = time.monotonic()
         self._shows_line = False
         self._timer: threading.Thread | None = None
+        self._lock = threading.RLock()
+        """Around the line: pytest's thread takes it away, the timer's may show it."""
         self._ended = threading.Event()
 
     def watch(self, layout: RunLayout, planned: int) -> None:
@@ -69,6 +71,8 @@ class Progress:
             while not self._ended.wait(every_s):
                 self.tick()
 
+        if self._timer is not None:
+            return
         self._timer = threading.Thread(target=run, name="mst-progress", daemon=True)
         self._timer.start()
 
@@ -92,7 +96,7 @@ class Progress:
             return
         line = self._line(now_s)
         self._last_line_s = now_s
-        with outside_capture(self._config):
+        with self._lock, outside_capture(self._config):
             if on_terminal:
                 self._rewrite(terminal, line)
             else:
@@ -110,10 +114,11 @@ class Progress:
         """Take the line away, before something else is written."""
         self._last_other_s = time.monotonic()
         terminal = terminal_of(self._config)
-        if self._shows_line and terminal is not None:
-            terminal.rewrite("", erase=True)
-            terminal.write("\r")
-            self._shows_line = False
+        with self._lock:
+            if self._shows_line and terminal is not None:
+                terminal.rewrite("", erase=True)
+                terminal.write("\r")
+                self._shows_line = False
 
     def _line(self, now_s: float) -> str:
         for run in self._runs:

@@ -8,7 +8,7 @@ for each attempt, as pytest-rerunfailures does, and its verdict is reported afte
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, TypeAlias
 
 import pytest
@@ -20,6 +20,7 @@ from pytest_mst.domain.score import CaseVerdict, GradedAttempt, GraderFailure, c
 from pytest_mst.plugin import timer
 from pytest_mst.plugin.body import (
     FIXTURES,
+    NotATrial,
     add_body_grade,
     body_grade,
     failure_before_end,
@@ -47,15 +48,18 @@ from pytest_mst.plugin.pytest_private import (
     sections_of,
     tear_down_to,
 )
+from pytest_mst.plugin.session import EvalSession
 
 Phase: TypeAlias = Literal["setup", "call", "teardown"]
 
 _REASON_CHARS = 2_000
+_SHOWN_OUTPUTS = 20
+"""Of how many attempts the captured output is kept."""
 _NOTE_REASON_CHARS = 200
 """Of an attempt's reason in its report, which is to stay small."""
 
 
-class _Boundary(pytest.Item):
+class _BetweenAttempts(pytest.Item):
     """Stands between attempts: of the same parents, so that only function fixtures end."""
 
     def runtest(self) -> None:
@@ -91,7 +95,7 @@ class Attempts:
             trial=trial,
             state=state,
             broke=None if broken is None else broken.broke.value,
-            reason="" if broken is None else broken.reason[:_NOTE_REASON_CHARS],
+            reason="" if broken is None else self._redacted(broken.reason)[:_NOTE_REASON_CHARS],
             retryable=broken is not None and broken.retryable,
         )
         report = pytest.TestReport(
@@ -110,6 +114,14 @@ class Attempts:
         with outside_capture(self._item.config):
             self._item.ihook.pytest_runtest_logreport(report=report)
 
+    def keep_output(self, sections: Iterable[tuple[str, str, str]]) -> None:
+        """Keep what was captured in an attempt, of the first few attempts."""
+        if len(self.graded) < _SHOWN_OUTPUTS:
+            self.sections += [(when, name, self._redacted(text)) for when, name, text in sections]
+
+    def _redacted(self, text: str) -> str:
+        return self._case.run.writer.redactor.text(text)
+
     def decide(self) -> Exception | None:
         """Settle the case's verdict: note it on the item and return what says it."""
         case = self._case
@@ -122,7 +134,7 @@ class Attempts:
         evidence = lowest(one.evidence for one in self.graded)
         if evidence is not None and case.planned().write_case:
             self._item.user_properties.append((EVIDENCE_PROPERTY, evidence.label))
-        text = case_text(case, verdict, self.graded, self.texts)
+        text = self._redacted(case_text(case, verdict, self.graded, self.texts))
         match verdict:
             case CaseVerdict.PASSED:
                 return None
@@ -190,14 +202,21 @@ def _stopped_before_verdict(
     broken = next((one for one in reports if one.failed and one.when != "teardown"), None)
     if broken is None:
         _skipped(case, reports)
+        _give_up_all(item, case)
         return
     session = item.config.stash[SESSION]
     attempts = Attempts(item, case)
     failure = fixtures_grade(case) or GraderFailure(FIXTURES, broken.longreprtext[-_REASON_CHARS:])
+    raised = case.raised
+    out_of_time = raised is not None and timer.fired(raised)
     for trial in range(case.trials):
         case.begin_trial(trial)
         assert case.target is not None
-        finished = session.engine.get_if_begun(case.job(trial, case.target))
+        job = case.job(trial, case.target)
+        if raised is not None and out_of_time and session.engine.give_up(job):
+            attempts.add(session.store_failure(case, failure_before_end(raised)))
+            continue
+        finished = session.engine.get_if_begun(job)
         if finished is not None and isinstance(finished.record.ending, Trial):
             finished = add_body_grade(case.run.writer, finished, failure)
         attempts.add(finished)
@@ -220,7 +239,7 @@ def _skipped(case: CaseItem, reports: list[pytest.TestReport]) -> bool:
 def _run_each_attempt(item: pytest.Item, case: CaseItem, nextitem: pytest.Item | None) -> None:
     parent = item.parent
     assert parent is not None  # only the session has none
-    boundary = _Boundary.from_parent(parent, name=item.name)
+    boundary = _BetweenAttempts.from_parent(parent, name=item.name)
     attempts = Attempts(item, case)
     start = time.time()
     teardown_errors: list[pytest.TestReport] = []
@@ -231,19 +250,21 @@ def _run_each_attempt(item: pytest.Item, case: CaseItem, nextitem: pytest.Item |
         reports = run_protocol(item, boundary)
         timer.disarm(item)
         if trial == 0 and case.finished is None and _skipped(case, reports):
+            _give_up_all(item, case)
             for report in reports:
                 item.ihook.pytest_runtest_logreport(report=report)
             _report_phase(item, "teardown", lambda: tear_down_to(item.session, nextitem))
             return
         finished, shown = _finish(item, case, reports)
         if finished is not None and isinstance(finished.record.ending, Trial):
-            attempts.sections.extend(sections_of(item))
+            attempts.keep_output(sections_of(item))
         attempts.add(finished, shown)
         teardown_errors.extend(
             report for report in reports if report.when == "teardown" and report.failed
         )
         if item.session.shouldstop:
             break
+    case.begin_trial(0)  # lets the last attempt go
     for report in teardown_errors:
         item.ihook.pytest_runtest_logreport(report=report)
     _report_verdict(item, attempts, nextitem, start)
@@ -256,20 +277,35 @@ def _finish(
     failed = next((one for one in reports if one.failed and one.when != "teardown"), None)
     shown = failed.longreprtext if failed is not None else ""
     session = item.config.stash[SESSION]
-    finished = case.finished
-    if finished is None:
-        raised = next((one.value for when, one in case.errors if when != "teardown"), None)
-        if case.run_by == "engine" and case.target is not None:
-            finished = session.engine.get(case.job(case.trial, case.target))
-        elif raised is not None:
-            failure = failure_before_end(raised, ran_client=False)
-            return session.store_failure(case, failure), shown
+    finished, raised = case.finished, case.raised
+    if finished is None and raised is not None and not isinstance(raised, NotATrial):
+        if not _had_elsewhere(session, case, raised):
+            return session.store_failure(case, failure_before_end(raised)), shown
+        assert case.target is not None
+        finished = session.engine.get(case.job(case.trial, case.target))
     if finished is None or not isinstance(finished.record.ending, Trial):
         return finished, shown
     said = body_grade(case) if case.has_body else fixtures_grade(case)
     if said is not None:
         finished = add_body_grade(case.run.writer, finished, said)
     return finished, shown
+
+
+def _had_elsewhere(session: EvalSession, case: CaseItem, raised: BaseException) -> bool:
+    """Tell whether the engine has, or can make, the attempt that a broken fixture did not get."""
+    if case.run_by != "engine" or case.target is None:
+        return False
+    job = case.job(case.trial, case.target)
+    if timer.fired(raised) and session.engine.give_up(job):
+        return False  # it took longer than it may
+    return not session.engine.was_asked_for(job)
+
+
+def _give_up_all(item: pytest.Item, case: CaseItem) -> None:
+    """Cut short what was begun ahead of a case that turned out to be skipped."""
+    for trial in range(case.trials):
+        if case.target is not None:
+            item.config.stash[SESSION].engine.give_up(case.job(trial, case.target))
 
 
 def _report_verdict(
@@ -289,6 +325,8 @@ def _report_verdict(
         def run() -> None:
             if when == "teardown":
                 stopping = item.session.shouldfail or item.session.shouldstop
+                if stopping:  # attempts under way may still use what is torn down
+                    item.config.stash[SESSION].engine.drain()
                 tear_down_to(item.session, None if stopping else nextitem)
             elif when == say_in and verdict is not None:
                 raise verdict

@@ -57,6 +57,22 @@ def overriding_fixtures(node: pytest.Item, names: Iterable[str]) -> dict[str, An
     return found
 
 
+def parameters_of(item: pytest.Item, *less: str) -> tuple[object, ...]:
+    """Return what tells the parametrized items of one function or fixture apart."""
+    callspec = getattr(item, "callspec", None)
+    if callspec is None:
+        return ()
+    indices = (one for one in callspec.indices.items() if one[0] not in less)
+    return (callspec.id, *sorted(indices))
+
+
+def end_workers(config: pytest.Config) -> None:
+    """Have xdist's workers end, where there are some; what they write is then written."""
+    manager = getattr(config.pluginmanager.get_plugin("dsession"), "nodemanager", None)
+    if manager is not None:
+        manager.teardown_nodes()  # xdist does so itself a little later; twice does no harm
+
+
 def has_function_fixtures(item: pytest.Item) -> bool:
     """Tell whether an item has a fixture that is to be made anew for each attempt."""
     info = getattr(item, "_fixtureinfo", None)

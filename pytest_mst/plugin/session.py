@@ -45,7 +45,7 @@ class RunInfo:
     """Where it is kept, once something is written."""
 
 
-CONTROLLER = "main"
+MAIN_WORKER = "main"
 """The name, in journals, of the process that is no xdist worker."""
 
 
@@ -70,11 +70,6 @@ class EvalSession:
     shared_targets: dict[Hashable, Target] = field(default_factory=dict)
     """What cases of overriding fixtures are put to, by `CaseItem.shared_key`."""
     _targets: dict[tuple[str, Path, str, str], Target] = field(default_factory=dict)
-
-    @property
-    def is_controller(self) -> bool:
-        """Whether this process decides exit code and ledger."""
-        return self.worker == CONTROLLER
 
     def run(self, name: str, prepared: PreparedEval | None) -> EvalRun:
         """Return the run of one eval, made when it is first asked for; nothing is written yet."""
@@ -177,7 +172,7 @@ def start_session(
         root=config.rootpath,
         run_id=new_run_id(now),
         created_at=utc_text(now),
-        worker=CONTROLLER,
+        worker=MAIN_WORKER,
         prepared=dict(prepared),
         selected=selected,
         engine=engine,

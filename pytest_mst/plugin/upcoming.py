@@ -10,6 +10,9 @@ from pytest_mst.plugin.engine import Job
 from pytest_mst.plugin.keys import CASE, SESSION
 from pytest_mst.plugin.pytest_private import queued_items, worker_queue
 
+_LOOK_AHEAD_ITEMS = 500
+"""How far to look for attempts that can be made ahead."""
+
 
 class Upcoming:
     """Knows the items that are still to run, in the order they will."""
@@ -41,14 +44,13 @@ class Upcoming:
                 target = self._evals.shared_targets.get(case.shared_key)
             if target is None:
                 continue
-            for trial in range(case.trials):
+            for trial in range(case.trial, case.trials):
                 yield case.job(trial, target)
 
     def _items(self) -> Iterator[pytest.Item]:
         items = self._session.items
         if self._worker is None:
-            for at in range(self._position, len(items)):
-                yield items[at]
+            yield from items[self._position : self._position + _LOOK_AHEAD_ITEMS]
             return
         queue = list(queued_items(self._worker, items))
         # another worker may steal from the end of this one's queue

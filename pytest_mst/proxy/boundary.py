@@ -28,7 +28,7 @@ from pytest_mst.proxy.policy import (
     ReplyError,
     Stop,
 )
-from pytest_mst.proxy.record import AttemptRecord, ObservedCall, UnrecordedError
+from pytest_mst.proxy.record import CallRecord, ObservedCall, UnrecordedError
 from pytest_mst.proxy.replies import ReplyFacts
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class Boundary:
     """The servers of one attempt, as its client sees them. Implements `ToolCaller`."""
 
-    def __init__(self, record: AttemptRecord, trial_id: str) -> None:
+    def __init__(self, record: CallRecord, trial_id: str) -> None:
         self._record = record
         self._trial_id = trial_id
         self._gates: dict[str, Gate] = {}

@@ -19,7 +19,7 @@ from pytest_mst.proxy.gate import Gate
 from pytest_mst.proxy.policy import ReplyError
 from pytest_mst.proxy.policy_shelf import PolicyShelf
 from pytest_mst.proxy.pool import Pool
-from pytest_mst.proxy.record import AttemptRecord
+from pytest_mst.proxy.record import CallRecord
 from pytest_mst.proxy.sdk_import import import_sdk
 from pytest_mst.proxy.session_front import session_transport
 from pytest_mst.proxy.unavailable import ServerUnavailableError
@@ -114,7 +114,7 @@ class Hub:
                 variant scope), or cannot be answered for (setup, not retryable).
 
         """
-        boundary = Boundary(AttemptRecord(sink), trial_id)
+        boundary = Boundary(CallRecord(sink), trial_id)
         gates = {
             label: Gate(_supported(server), boundary, self._ready_pool, self._shelf)
             for label, server in servers.items()

@@ -32,7 +32,7 @@ class UnrecordedError(InfrastructureError):
     """An entry could not be stored, so that its call must not be answered as done."""
 
 
-class AttemptRecord:
+class CallRecord:
     """The calls and the writes of one attempt, in order."""
 
     def __init__(self, sink: Callable[[WriteEntry], None]) -> None:

@@ -218,7 +218,7 @@ async def test_a_server_that_another_attempt_ended_comes_before_what_the_body_sa
 async def test_an_attempt_cut_short_is_stored_as_that(tmp_path: Path) -> None:
     async with open_attempt(scripted(WRITE, DONE), tmp_path) as live:
         await live.run(None)
-        finished = live.cut_short()
+        finished = await live.cut_short()
     made = on_disk(finished, tmp_path)
     assert made.failure.broke is Broke.COLLECTION
     assert made.failure.retryable

@@ -6,7 +6,7 @@ from pytest_mst.domain.ending import InfrastructureError
 from pytest_mst.domain.errors import MstError
 from pytest_mst.domain.tool_call import ServerGoneError, ToolCaller, ToolCallError
 from pytest_mst.proxy.boundary import Boundary
-from pytest_mst.proxy.record import AttemptRecord
+from pytest_mst.proxy.record import CallRecord
 
 
 def test_a_call_error_keeps_the_peers_code_words_and_data() -> None:
@@ -22,6 +22,6 @@ def test_a_server_that_ended_in_the_call_is_a_call_error_the_client_may_catch() 
 
 
 def test_the_proxys_boundary_is_what_clients_call_tools_through() -> None:
-    boundary: ToolCaller = Boundary(AttemptRecord(lambda entry: None), "t")
+    boundary: ToolCaller = Boundary(CallRecord(lambda entry: None), "t")
     assert boundary.servers == ()
     assert boundary.guard is None
