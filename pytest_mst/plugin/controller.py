@@ -240,7 +240,7 @@ def circumstances() -> Circumstances:
 
 def stopped_at_failures(session: pytest.Session) -> bool:
     """Tell whether xdist stopped the session because of -x or --maxfail."""
-    most: int = session.config.getoption("maxfail")
+    most: int = session.config.getoption("maxfail") or 0  # not given, it is None
     distributed = session.config.pluginmanager.has_plugin("dsession")
     return distributed and 0 < most <= session.testsfailed
 

@@ -28,7 +28,14 @@ from pytest_mst.plugin.discover import Selected, selected_evals
 from pytest_mst.plugin.engine import Engine
 from pytest_mst.plugin.options import Settings
 from pytest_mst.plugin.progress import Progress
-from pytest_mst.plugin.session import EvalSession, concurrency, start_session
+from pytest_mst.plugin.session import (
+    EvalSession,
+    chosen_variants,
+    client_of,
+    concurrency,
+    start_session,
+    stated_results,
+)
 from pytest_mst.store.failure import store_error
 
 
@@ -48,7 +55,7 @@ def load_session(config: pytest.Config, progress: Progress) -> EvalSession:
     loaded = _read_all(config, selected)
     _check_results(config.rootpath, settings, list(loaded.values()))
     _check_names(config, [loaded[path] for path in selected.evals])
-    chosen = {path: (one, _variants(one, settings)) for path, one in loaded.items()}
+    chosen = {path: (one, chosen_variants(one.config, settings)) for path, one in loaded.items()}
     _check_selection(settings, list(loaded.values()))
     for path in selected.evals:
         one, variants = chosen[path]
@@ -92,7 +99,7 @@ def _check_results(root: Path, settings: Settings, evals: Sequence[LoadedEval]) 
         StoreError: something else is in its place, or nothing may be written there.
 
     """
-    stated: list[str | None] = [one.config.results.store.dir for one in evals]
+    stated: list[str | None] = [stated_results(one.config) for one in evals]
     for folder in dict.fromkeys(settings.results_dir(root, one) for one in stated or [None]):
         nearest = next(path for path in (folder, *folder.parents) if path.exists())
         if not nearest.is_dir():
@@ -115,11 +122,6 @@ def _check_names(config: pytest.Config, evals: Sequence[LoadedEval]) -> None:
             )
 
 
-def _variants(loaded: LoadedEval, settings: Settings) -> tuple[Variant, ...]:
-    there = loaded.config.variants_or_default
-    return tuple(v for v in there if not settings.variants or v.name in settings.variants)
-
-
 def _check_selection(settings: Settings, evals: Sequence[LoadedEval]) -> None:
     """Refuse options that name what no selected eval has."""
     if settings.client is not None:
@@ -137,7 +139,7 @@ def _check_clients(loaded: LoadedEval, variants: Sequence[Variant], settings: Se
     config = loaded.config
     for one in loaded.tagged(settings.tags or config.filter_tags):
         for variant in variants:
-            name = settings.client or one.case.client or variant.client or config.client
+            name = client_of(settings, config, variant, one.case)
             place, asked_by = _said_at(loaded, one, variant)
             try:
                 client = client_named(name, asked_by=asked_by)

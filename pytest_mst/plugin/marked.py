@@ -15,8 +15,8 @@ from pytest_mst.plugin.keys import CASE, SESSION
 from pytest_mst.plugin.marks import Marked, marked
 from pytest_mst.plugin.outcomes import Refused
 from pytest_mst.plugin.pytest_private import (
+    fixture_parameters,
     overriding_fixtures,
-    parameters_of,
     requested_fixtures,
 )
 from pytest_mst.plugin.session import EvalSession
@@ -202,7 +202,7 @@ def _shared_key(
         return None
     module = item.getparent(pytest.Module)
     defined_by = tuple(sorted(map(id, overridden.values())))
-    return (module, variant.name, defined_by, parameters_of(item, VARIANT_FIXTURE))
+    return (module, variant.name, defined_by, fixture_parameters(item, VARIANT_FIXTURE))
 
 
 def choose(session: EvalSession, items: list[pytest.Item]) -> list[pytest.Item]:

@@ -59,33 +59,51 @@ def _count(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """The options as they hold for this session; `None` leaves it to the eval config."""
+class IniSettings:
+    """What holds where neither an option nor a marker nor a file says anything."""
 
-    enabled: bool
+    trials: int | None
+    client: str | None
+    concurrency: int | None
+    results: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options as they hold for this session; `None` leaves it to markers and files."""
+
     variants: tuple[str, ...]
     tags: tuple[str, ...]
     trials: int | None
     client: str | None
     concurrency: int | None
     results: str | None
+    ini: IniSettings
 
     @classmethod
     def of(cls, config: pytest.Config) -> Settings:
-        """Read the options, and the ini settings behind them.
+        """Read the options, and the ini settings behind the files.
+
+        Which cases to run is said by an option over its ini setting; what a case is put to is
+        said by an option over a marker over a file over an ini setting.
 
         Raises:
             pytest.UsageError: an ini setting is not of its type.
 
         """
         return cls(
-            enabled=is_enabled(config),
-            variants=tuple(_value(config, "variant") or ()),
-            tags=tuple(_value(config, "tag") or ()),
-            trials=_number(config, "trials"),
-            client=_value(config, "client") or None,
-            concurrency=_number(config, "concurrency"),
-            results=_value(config, "results") or None,
+            variants=tuple(config.getoption("mst_variant") or _setting(config, "mst_variant")),
+            tags=tuple(config.getoption("mst_tag") or _setting(config, "mst_tag")),
+            trials=config.getoption("mst_trials"),
+            client=config.getoption("mst_client"),
+            concurrency=config.getoption("mst_concurrency"),
+            results=config.getoption("mst_results"),
+            ini=IniSettings(
+                trials=_number(config, "trials"),
+                client=_setting(config, "mst_client") or None,
+                concurrency=_number(config, "concurrency"),
+                results=_setting(config, "mst_results") or None,
+            ),
         )
 
     @property
@@ -100,8 +118,8 @@ class Settings:
         return {name: value for name, value in asked.items() if value is not None}
 
     def results_dir(self, root: Path, stated: str | None) -> Path:
-        """Return the folder that runs are kept in: option over ini over the eval's own word."""
-        return root / (self.results or stated or DEFAULT_RESULTS)
+        """Return the folder that runs are kept in: option over the eval's own word over ini."""
+        return root / (self.results or stated or self.ini.results or DEFAULT_RESULTS)
 
 
 def is_enabled(config: pytest.Config) -> bool:
@@ -117,11 +135,6 @@ def is_enabled(config: pytest.Config) -> bool:
     return bool(_setting(config, "mst"))
 
 
-def _value(config: pytest.Config, name: str) -> Any:
-    given = config.getoption(f"mst_{name}")
-    return _setting(config, f"mst_{name}") if given is None else given
-
-
 def _setting(config: pytest.Config, name: str) -> Any:
     try:
         return config.getini(name)
@@ -131,7 +144,7 @@ def _setting(config: pytest.Config, name: str) -> Any:
 
 
 def _number(config: pytest.Config, name: str) -> int | None:
-    value = _value(config, name)
+    value = _setting(config, f"mst_{name}")
     if value in (None, ""):
         return None
     try:

@@ -28,6 +28,7 @@ from pytest_mst.plugin.body import (
 )
 from pytest_mst.plugin.case_item import CaseItem
 from pytest_mst.plugin.case_text import AttemptText, case_text
+from pytest_mst.plugin.engine import Job
 from pytest_mst.plugin.keys import CASE, SESSION, VERDICT
 from pytest_mst.plugin.outcomes import (
     ATTEMPT_PHASE,
@@ -278,11 +279,12 @@ def _finish(
     shown = failed.longreprtext if failed is not None else ""
     session = item.config.stash[SESSION]
     finished, raised = case.finished, case.raised
-    if finished is None and raised is not None and not isinstance(raised, NotATrial):
-        if not _had_elsewhere(session, case, raised):
+    if finished is None and not isinstance(raised, NotATrial):
+        job = _made_without_fixtures(session, case, raised)
+        if job is not None:
+            finished = session.engine.get(job)
+        elif raised is not None:
             return session.store_failure(case, failure_before_end(raised)), shown
-        assert case.target is not None
-        finished = session.engine.get(case.job(case.trial, case.target))
     if finished is None or not isinstance(finished.record.ending, Trial):
         return finished, shown
     said = body_grade(case) if case.has_body else fixtures_grade(case)
@@ -291,14 +293,16 @@ def _finish(
     return finished, shown
 
 
-def _had_elsewhere(session: EvalSession, case: CaseItem, raised: BaseException) -> bool:
-    """Tell whether the engine has, or can make, the attempt that a broken fixture did not get."""
+def _made_without_fixtures(
+    session: EvalSession, case: CaseItem, raised: BaseException | None
+) -> Job | None:
+    """Return the attempt that no fixture handed out, where the engine has or can make it."""
     if case.run_by != "engine" or case.target is None:
-        return False
+        return None
     job = case.job(case.trial, case.target)
-    if timer.fired(raised) and session.engine.give_up(job):
-        return False  # it took longer than it may
-    return not session.engine.was_asked_for(job)
+    if raised is not None and timer.fired(raised) and session.engine.give_up(job):
+        return None  # it took longer than it may
+    return None if session.engine.was_asked_for(job) else job
 
 
 def _give_up_all(item: pytest.Item, case: CaseItem) -> None:

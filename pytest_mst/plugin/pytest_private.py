@@ -57,13 +57,18 @@ def overriding_fixtures(node: pytest.Item, names: Iterable[str]) -> dict[str, An
     return found
 
 
-def parameters_of(item: pytest.Item, *less: str) -> tuple[object, ...]:
-    """Return what tells the parametrized items of one function or fixture apart."""
+def fixture_parameters(item: pytest.Item, *less: str) -> tuple[tuple[str, int], ...]:
+    """Return which parameter each parametrized fixture of an item has: its name and index."""
     callspec = getattr(item, "callspec", None)
     if callspec is None:
         return ()
-    indices = (one for one in callspec.indices.items() if one[0] not in less)
-    return (callspec.id, *sorted(indices))
+    of_function = set(less)
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0] if mark.args else mark.kwargs.get("argnames", ())
+        if not mark.kwargs.get("indirect"):
+            split = names.split(",") if isinstance(names, str) else names
+            of_function.update(name.strip() for name in split)
+    return tuple(sorted(one for one in callspec.indices.items() if one[0] not in of_function))
 
 
 def end_workers(config: pytest.Config) -> None:

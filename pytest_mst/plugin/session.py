@@ -75,7 +75,7 @@ class EvalSession:
         """Return the run of one eval, made when it is first asked for; nothing is written yet."""
         run = self.runs.get(name)
         if run is None:
-            stated = prepared.loaded.config.results.store.dir if prepared else None
+            stated = stated_results(prepared.loaded.config) if prepared else None
             layout = RunLayout(
                 self.settings.results_dir(self.root, stated), name, run_id_for(self.run_id, name)
             )
@@ -88,17 +88,16 @@ class EvalSession:
 
     def variants(self, config: EvalConfig) -> tuple[Variant, ...]:
         """Return the variants of an eval that this session runs."""
-        there = config.variants_or_default
-        wanted = self.settings.variants
-        return tuple(one for one in there if not wanted or one.name in wanted)
+        return chosen_variants(config, self.settings)
 
     def tags(self, config: EvalConfig) -> tuple[str, ...]:
         """Return the tags that choose cases: the option's over the eval's own."""
         return self.settings.tags or config.filter_tags
 
     def trials(self, config: EvalConfig | None, stated: int | None) -> int:
-        """Return how many attempts a case gets: option over case over eval."""
-        return self.settings.trials or stated or (config.trials if config else 1)
+        """Return how many attempts a case gets: option over case over eval over ini."""
+        of_file = config.trials if config and "trials" in config.model_fields_set else None
+        return self.settings.trials or stated or of_file or self.settings.ini.trials or 1
 
     def client(self, config: EvalConfig, variant: Variant, case: Case | None = None) -> Client:
         """Return the client: option over case over variant over eval.
@@ -109,7 +108,7 @@ class EvalSession:
         """
         if self.settings.client is not None:
             return client_named(self.settings.client, asked_by="--mst-client")
-        name = (case.client if case else None) or variant.client or config.client
+        name = client_of(self.settings, config, variant, case)
         return client_named(name, asked_by=f"client of eval {config.name!r}")
 
     def target(
@@ -159,6 +158,30 @@ class EvalSession:
         )
 
 
+def chosen_variants(config: EvalConfig, settings: Settings) -> tuple[Variant, ...]:
+    """Return the variants of an eval that a session runs."""
+    there = config.variants_or_default
+    return tuple(v for v in there if not settings.variants or v.name in settings.variants)
+
+
+def stated_results(config: EvalConfig) -> str | None:
+    """Return the folder that an eval config says runs are kept in, where it says one."""
+    return config.results.store.dir if "results" in config.model_fields_set else None
+
+
+def client_of(settings: Settings, config: EvalConfig, variant: Variant, case: Case | None) -> str:
+    """Return the name of a case's client: option over case over variant over eval over ini."""
+    of_file = config.client if "client" in config.model_fields_set else None
+    return (
+        settings.client
+        or (case.client if case else None)
+        or variant.client
+        or of_file
+        or settings.ini.client
+        or config.client
+    )
+
+
 def start_session(
     config: pytest.Config,
     prepared: Mapping[Path, PreparedEval],
@@ -201,5 +224,6 @@ def thaw_session(config: pytest.Config, frozen: str, worker: str, engine: Engine
 def concurrency(settings: Settings, evals: Iterable[EvalConfig], workers: int) -> int:
     """Return how many attempts a process has under way at once: its share, at least one."""
     stated = [one.concurrency for one in evals]
-    total = settings.concurrency or max((n for n in stated if n), default=DEFAULT_CONCURRENCY)
+    of_files = max((n for n in stated if n), default=None)
+    total = settings.concurrency or of_files or settings.ini.concurrency or DEFAULT_CONCURRENCY
     return max(1, total // workers)
