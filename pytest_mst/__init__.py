@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         CaseFatalError,
         InfrastructureError,
         RunFatalError,
+        Trial,
         VariantFatalError,
     )
     from pytest_mst.domain.eval_config import EvalConfig
@@ -33,6 +34,7 @@ __all__ = (
     "ScriptedClient",
     "ServerGoneError",
     "ToolCallError",
+    "Trial",
     "VariantFatalError",
     "WriteRecord",
 )
@@ -48,6 +50,7 @@ _HOMES = {
     "ScriptedClient": "pytest_mst.clients.scripted",
     "ServerGoneError": "pytest_mst.domain.tool_call",
     "ToolCallError": "pytest_mst.domain.tool_call",
+    "Trial": "pytest_mst.domain.ending",
     "VariantFatalError": "pytest_mst.domain.ending",
     "WriteRecord": "pytest_mst.attempt.trial_view",
 }

@@ -108,7 +108,7 @@ class LiveAttempt:
         self._inputs += 1
         self._acting += 1
         try:
-            self._ending = await self._end_of(request, self.boundary)
+            self._ending = _of_both(self._ending, await self._end_of(request, self.boundary))
         finally:
             self._acting -= 1
             self._still.set()
@@ -152,3 +152,17 @@ class LiveAttempt:
         """Store that the run was stopped in the middle of the attempt."""
         await self._close()
         return store_attempt(self._job, self._writer, self._so_far, CUT_SHORT, self._clock)
+
+
+def _of_both(earlier: Ending | None, later: Ending) -> Ending:
+    """Return how a conversation ended: what went wrong in an input is not undone by the next."""
+    match earlier, later:
+        case InfrastructureFailure(), _:
+            return earlier
+        case Trial(), Trial():
+            return Trial(
+                client_error=earlier.client_error or later.client_error,
+                stopped_by=earlier.stopped_by or later.stopped_by,
+            )
+        case _:
+            return later

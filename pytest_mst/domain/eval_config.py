@@ -268,7 +268,7 @@ class FileStore(UserModel):
     """Keep runs in a folder."""
 
     type: Literal["file"] = "file"
-    dir: NonBlank = ".mst-results"
+    dir: Name = ".mst-results"
     """Relative to pytest's root folder."""
 
 

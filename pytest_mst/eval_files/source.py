@@ -36,6 +36,8 @@ def read_document(path: Path, file: str) -> Document:
 
 def _text(path: Path, file: str) -> str:
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise _refused(Place(file), "is no ordinary file, so that reading it may never end")
         content = path.read_bytes()
     except FileNotFoundError as error:
         raise _refused(Place(file), "there is no such file") from error

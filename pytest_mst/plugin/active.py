@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_mst.domain.errors import MstError
+from pytest_mst.domain.errors import MstError, StoreError
 from pytest_mst.plugin import marked, timer
 from pytest_mst.plugin.async_body import call_body
 from pytest_mst.plugin.collect import EvalFile, EvalItem, RefusedFile, eval_file
@@ -23,6 +23,7 @@ from pytest_mst.plugin.outcomes import Refused, Status, status_of
 from pytest_mst.plugin.progress import Progress
 from pytest_mst.plugin.protocol import run_call_phase, run_case, shape_report
 from pytest_mst.plugin.session import concurrency, thaw_session
+from pytest_mst.plugin.sigterm import end_on_sigterm
 from pytest_mst.plugin.start_run import case_items, start_runs, will_run
 from pytest_mst.plugin.upcoming import Upcoming
 
@@ -46,6 +47,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def _load(config: pytest.Config) -> None:
+    end_on_sigterm(config)
     progress = Progress(config)
     session = load_session(config, progress)
     config.stash[SESSION] = session
@@ -55,6 +57,7 @@ def _load(config: pytest.Config) -> None:
 
 
 def _take_over(config: pytest.Config, workerinput: dict[str, Any]) -> None:
+    end_on_sigterm(config)
     settings = Settings.of(config)
     engine = Engine(concurrency=1, on_wait=lambda: None)
     config.add_cleanup(engine.close)
@@ -118,7 +121,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if controller is not None:
         controller.collected(case_items(session.items))
     if session.items and will_run(session):
-        start_runs(session)
+        try:
+            start_runs(session)
+        except StoreError as error:
+            raise pytest.UsageError(str(error)) from error
         session.stash[UPCOMING] = Upcoming(session)
         session.config.stash[SESSION].engine.upcoming = session.stash[UPCOMING].jobs
 

@@ -10,7 +10,8 @@ import anyio
 import pytest
 
 from pytest_mst.plugin.body import NeverAwaited
-from pytest_mst.plugin.pytest_private import arguments_of
+from pytest_mst.plugin.keys import CASE
+from pytest_mst.plugin.pytest_private import arguments_of, fixture_value
 
 UNAWAITED_MARK = "was never awaited"
 """How CPython's RuntimeWarning about a coroutine ends: it has no type of its own
@@ -24,6 +25,9 @@ def call_body(item: pytest.Function) -> None:
         NeverAwaited: the body left a coroutine behind, so that something it asked for never ran.
 
     """
+    case = item.stash[CASE]
+    if case.run_by == "engine" and "trial" not in case.fixtures:
+        fixture_value(item, "trial")  # its markers alone grade the case
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
         function, arguments = item.obj, arguments_of(item)

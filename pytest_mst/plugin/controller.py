@@ -38,7 +38,7 @@ from pytest_mst.plugin.session import EvalSession
 from pytest_mst.report.attempts import AttemptRow
 from pytest_mst.report.documents import Circumstances
 from pytest_mst.report.exit import ExitCode, exit_code
-from pytest_mst.report.finish import finish_run
+from pytest_mst.report.finish import finish_run, read_run
 from pytest_mst.report.summary import RunSummary
 from pytest_mst.report.terminal import closing_lines
 from pytest_mst.store.read import read_document
@@ -83,6 +83,7 @@ class Controller:
             run = self._session.run(name, prepared)
             plan = self._plan(run)
             if plan is not None:
+                run.started = True
                 self._selected_cases += len(plan.cases)
                 self._progress.watch(run.layout, sum(1 for _ in plan.attempts))
         self._progress.tick_from_thread()
@@ -167,20 +168,35 @@ class Controller:
         for run in self._session.runs.values():
             try:
                 plan = stored_plan(run)
+                if plan is None and run.started:
+                    raise StoreError(str(run.layout.run_json), "was there and is gone")
                 if plan is None:
                     continue
-                plan = self._without_skipped(plan)
-                store_lost(run.writer, plan)
-                summary = finish_run(
-                    plan,
-                    run.writer,
-                    circumstances=circumstances(),
-                    finished_at=utc_text(datetime.now(UTC)),
-                    reported=self._reported.get(run.run_id),
-                )
-                self._summaries.append((run, summary))
+                self._summaries.append((run, self._closed(run, self._without_skipped(plan))))
             except StoreError as error:
                 self._store_errors.append(error)
+
+    def _closed(self, run: EvalRun, plan: RunPlan) -> RunSummary:
+        """Write a run's documents; where that fails, work the figures out all the same.
+
+        Raises:
+            StoreError: what is stored of the run cannot be read.
+
+        """
+        reported = self._reported.get(run.run_id)
+        try:
+            store_lost(run.writer, plan)
+            finished_at = utc_text(datetime.now(UTC))
+            return finish_run(
+                plan,
+                run.writer,
+                circumstances=circumstances(),
+                finished_at=finished_at,
+                reported=reported,
+            )
+        except StoreError as error:
+            self._store_errors.append(error)
+            return read_run(plan, run.layout, reported)
 
     def _without_skipped(self, plan: RunPlan) -> RunPlan:
         """Return the plan with the cases that were skipped while they ran."""
@@ -214,7 +230,7 @@ class Controller:
         if not self._selected_cases:
             return code.TESTS_FAILED if session.testsfailed else code.NO_TESTS_COLLECTED
         decided = exit_code(summary for _, summary in self._summaries)
-        if self._store_errors and decided is ExitCode.PASSED:
+        if (self._store_errors or self._incomplete) and decided is ExitCode.PASSED:
             decided = ExitCode.INCOMPLETE
         return int(decided)
 

@@ -80,9 +80,16 @@ class _Ignored:
 
 
 def _walk(start: Path, ignored: _Ignored) -> Iterator[Path]:
-    for folder, folders, files in os.walk(start):
+    above: dict[str, set[str]] = {}
+    for folder, folders, files in os.walk(start, followlinks=True):
         here = Path(folder)
-        folders[:] = sorted(name for name in folders if not ignored.folder(here / name))
+        seen = above.pop(folder, set()) | {os.path.realpath(folder)}
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not ignored.folder(here / name) and os.path.realpath(here / name) not in seen
+        )
+        above.update({os.path.join(folder, name): seen for name in folders})  # noqa: PTH118
         for name in sorted(files):
             path = here / name
             if (name.endswith((".py", *EVAL_SUFFIXES))) and not ignored.path(path):

@@ -37,6 +37,8 @@ class EvalRun:
     writer: RunWriter
     prepared: list[PreparedEval] = field(default_factory=list)
     """The evals it draws on: one for an eval file; the ones that its tests name for Python."""
+    started: bool = False
+    """Whether its plan was written down."""
     available: int = 0
     """How many cases by variants there are in all, chosen or not."""
 

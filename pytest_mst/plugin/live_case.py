@@ -228,6 +228,7 @@ class ProxyView:
 
         """
         live = self._open()
+        self._case.looked.note(Evidence.CALLED)  # the body has the result in hand
         return live.session.engine.submit(live.boundary.call_tool, server, tool, arguments)
 
     def transport(self, server: str) -> AbstractAsyncContextManager[Any]:
@@ -235,6 +236,7 @@ class ProxyView:
         from pytest_mst.proxy.bridge import bridged_transport
 
         live = self._open()
+        self._case.looked.note(Evidence.CALLED)  # its client has the results in hand
         return bridged_transport(live.session.engine.portal, live.boundary, server)
 
     def _open(self) -> LiveCase:

@@ -30,6 +30,7 @@ from pytest_mst.plugin.options import Settings
 from pytest_mst.plugin.progress import Progress
 from pytest_mst.plugin.session import (
     EvalSession,
+    check_names,
     chosen_variants,
     client_of,
     concurrency,
@@ -54,7 +55,7 @@ def load_session(config: pytest.Config, progress: Progress) -> EvalSession:
     selected = selected_evals(config)
     loaded = _read_all(config, selected)
     _check_results(config.rootpath, settings, list(loaded.values()))
-    _check_names(config, [loaded[path] for path in selected.evals])
+    check_names(loaded.values())
     chosen = {path: (one, chosen_variants(one.config, settings)) for path, one in loaded.items()}
     _check_selection(settings, list(loaded.values()))
     for path in selected.evals:
@@ -106,20 +107,6 @@ def _check_results(root: Path, settings: Settings, evals: Sequence[LoadedEval]) 
             raise store_error(folder, "made", OSError(errno.ENOTDIR, ""))
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise store_error(folder, "made", OSError(errno.EACCES, ""))
-
-
-def _check_names(config: pytest.Config, evals: Sequence[LoadedEval]) -> None:
-    """Refuse two evals of one name: their runs would lie in one folder."""
-    seen: dict[str, LoadedEval] = {}
-    for one in evals:
-        other = seen.setdefault(one.config.name.casefold(), one)
-        if other is not one:
-            raise EvalFileError(
-                one.place("name"),
-                f"the eval in {shown_path(config, other.path)} has the name "
-                f"{other.config.name!r} too",
-                "give each eval a name of its own",
-            )
 
 
 def _check_selection(settings: Settings, evals: Sequence[LoadedEval]) -> None:

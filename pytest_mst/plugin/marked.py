@@ -134,7 +134,8 @@ def _check(node: pytest.Item, marks: Marked, prepared: PreparedEval | None) -> N
         )
     if marks.input is None and not runs_client:
         raise MarkerError(node.nodeid, "mst", "gives no input", "add input='what a user would say'")
-    if "trial" not in requested and not runs_client and marks.writes is None:
+    graded_by_marks = marks.writes is not None or marks.declared_writes
+    if "trial" not in requested and not runs_client and not graded_by_marks:
         raise MarkerError(
             node.nodeid,
             "mst",

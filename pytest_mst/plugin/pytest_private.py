@@ -47,11 +47,16 @@ def requested_fixtures(node: pytest.Item) -> frozenset[str]:
 
 
 def overriding_fixtures(node: pytest.Item, names: Iterable[str]) -> dict[str, Any]:
-    """Return those of the plugin's fixtures that a test gets from elsewhere, by name."""
+    """Return those of the plugin's fixtures that a test gets from elsewhere, by name.
+
+    Also where the test itself asks for none of them.
+    """
     info = getattr(node, "_fixtureinfo", None)
     found = {}
     for name in names:
         definitions = info.name2fixturedefs.get(name) if info is not None else None
+        if not definitions:
+            definitions = node.session._fixturemanager.getfixturedefs(name, node)
         if definitions and definitions[-1].func.__module__ != OWN_FIXTURES_MODULE:
             found[name] = definitions[-1]
     return found
@@ -88,6 +93,11 @@ def has_function_fixtures(item: pytest.Item) -> bool:
         for name, definitions in info.name2fixturedefs.items()
         if definitions and name != "request"
     )
+
+
+def fixture_value(item: pytest.Function, name: str) -> Any:
+    """Return the value of a fixture, made now where the test has not asked for it."""
+    return item._request.getfixturevalue(name)
 
 
 def arguments_of(item: pytest.Function) -> dict[str, Any]:

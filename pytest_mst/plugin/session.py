@@ -20,7 +20,9 @@ from pytest_mst.clients.client import Client
 from pytest_mst.clients.registry import client_named
 from pytest_mst.domain.case import Case
 from pytest_mst.domain.ending import InfrastructureFailure
+from pytest_mst.domain.errors import EvalFileError
 from pytest_mst.domain.eval_config import EvalConfig, Variant
+from pytest_mst.domain.loaded import LoadedEval
 from pytest_mst.domain.run import utc_text
 from pytest_mst.eval_files.load import load_eval
 from pytest_mst.eval_files.serialise import loaded_from_json, loaded_to_json
@@ -133,6 +135,7 @@ class EvalSession:
         found = self.prepared.get(path)
         if found is None:
             loaded = load_eval(path, environ=os.environ, needs_cases=False)
+            check_names([*(one.loaded for one in self.prepared.values()), loaded])
             variants = self.variants(loaded.config)
             found = self.engine.load_check({path: (loaded, variants)})[path]
             self.prepared[path] = found
@@ -156,6 +159,24 @@ class EvalSession:
                 ],
             }
         )
+
+
+def check_names(evals: Iterable[LoadedEval]) -> None:
+    """Refuse two evals of one name: their runs would lie in one folder.
+
+    Raises:
+        EvalFileError: there are two.
+
+    """
+    seen: dict[str, LoadedEval] = {}
+    for one in evals:
+        other = seen.setdefault(one.config.name.casefold(), one)
+        if other is not one:
+            raise EvalFileError(
+                one.place("name"),
+                f"the eval in {other.place('name').file} has the name {other.config.name!r} too",
+                "give each eval a name of its own",
+            )
 
 
 def chosen_variants(config: EvalConfig, settings: Settings) -> tuple[Variant, ...]:

@@ -52,6 +52,7 @@ def start_runs(session: pytest.Session) -> None:
             partial=_is_partial(session.config, evals, run, cases),
         )
         run.writer.run_json(run_document(plan, circumstances()))
+        run.started = True
 
 
 def _is_partial(

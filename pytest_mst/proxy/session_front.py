@@ -11,6 +11,7 @@ import anyio
 
 from pytest_mst.domain.ending import InfrastructureError
 from pytest_mst.domain.tool_call import ToolCallError
+from pytest_mst.domain.write import WriteMode
 from pytest_mst.proxy.gate import Gate
 from pytest_mst.proxy.handshake import HANDSHAKE_REVISIONS, LATEST_HANDSHAKE
 from pytest_mst.proxy.json_rpc import (
@@ -51,6 +52,16 @@ _READS = {
     "completion/complete",
     "tools/list",
 }
+_PASSED_ON = {*_READS, "tools/call", "logging/setLevel", "resources/subscribe"} | {
+    "resources/unsubscribe",
+    "subscriptions/listen",
+    "tasks/get",
+    "tasks/list",
+    "tasks/result",
+    "tasks/cancel",
+}
+"""Requests that the protocol knows. What another one does nobody can tell, so that it reaches a
+server whose writes nobody stops, and no other."""
 _SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 _LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 
@@ -133,10 +144,12 @@ class _Session:
                 self._standing = inbound
             case "notifications/cancelled" | "notifications/progress":
                 return  # the dispatcher has cancelled the request, and with it ours
-            case method:
+            case "notifications/roots/list_changed":
                 gate = self._gates.get(self._handshake_era or "")
                 if gate is not None and gate.is_private:
-                    await gate.upstream.tell(method, inbound.params)
+                    await gate.upstream.tell(inbound.method, inbound.params)
+            case _:
+                return  # nobody answers for it, and it could be a call in disguise
 
     async def _answer(self, inbound: Inbound) -> Mapping[str, Any]:
         if inbound.method == "ping":
@@ -206,6 +219,9 @@ class _Session:
                 return await self._boundary.call(
                     gate, params, _join_id(meta), stamp=stamp, on_progress=progress
                 )
+            unguarded = gate.server.mode is WriteMode.UNGUARDED
+            if inbound.method not in _PASSED_ON and not unguarded:
+                raise RpcError(METHOD_NOT_FOUND, "Method not found", inbound.method)
             if inbound.method == "subscriptions/listen":
                 return await self._listen(inbound, gate)
             return await gate.forward(

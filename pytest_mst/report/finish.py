@@ -18,6 +18,7 @@ from pytest_mst.report.documents import (
 )
 from pytest_mst.report.summary import CaseRow, RunSummary, case_row, run_summary
 from pytest_mst.store.append import RunWriter
+from pytest_mst.store.layout import RunLayout
 
 
 def finish_run(
@@ -62,3 +63,16 @@ def finish_run(
     if summary.full:
         writer.latest(latest_document(plan, writer.layout))
     return summary
+
+
+def read_run(
+    plan: RunPlan, layout: RunLayout, reported: Mapping[AttemptId, AttemptRow] | None = None
+) -> RunSummary:
+    """Work out a run's figures from what is on disk, and write nothing.
+
+    Raises:
+        StoreError: a folder could not be read.
+
+    """
+    rows = [case_row(case, attempts) for case, attempts in disk_rows(plan, layout, reported)]
+    return run_summary(plan, rows)

@@ -56,12 +56,20 @@ def closing_lines(
         f"run {shown(run_id)} in {shown(run_dir_shown, _PATH_LIMIT_CHARS)}",
     ]
     incomplete = summary.figures.cases.incomplete
+    helped = sum(_again_helps(row) for row in summary.cases)
     if incomplete and can_resume:
         lines.append(f"finish it with: pytest --mst --mst-resume {shown(short_form(run_id))}")
-    elif incomplete:
-        cases = "1 incomplete case" if incomplete == 1 else f"{incomplete} incomplete cases"
+    elif helped:
+        cases = "1 incomplete case" if helped == 1 else f"{helped} incomplete cases"
         lines.append(f"{cases} can be run again")
     return lines
+
+
+def _again_helps(row: CaseRow) -> bool:
+    """Tell whether a case is incomplete for reasons that a fix does not have to come before."""
+    return row.verdict is CaseVerdict.INCOMPLETE and all(
+        reason.remedy is not Remedy.FIX for reason in row.reasons
+    )
 
 
 def _ledger_line(figures: Figures) -> str:
