@@ -13,7 +13,7 @@ from pytest_mst.plugin import marked, timer
 from pytest_mst.plugin.async_body import call_body
 from pytest_mst.plugin.collect import EvalFile, EvalItem, RefusedFile, eval_file
 from pytest_mst.plugin.controller import REFUSED_ATTRIBUTE, Controller
-from pytest_mst.plugin.discover import is_eval_file
+from pytest_mst.plugin.discover import is_eval_file, is_met_in_loop
 from pytest_mst.plugin.engine import Engine
 from pytest_mst.plugin.header import header_lines
 from pytest_mst.plugin.keys import CASE, SESSION, UPCOMING
@@ -75,7 +75,12 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> EvalFile | RefusedFile | None:
     """Collect eval configs."""
-    return eval_file(parent, file_path) if is_eval_file(file_path) else None
+    if not is_eval_file(file_path):
+        return None
+    foreseen = file_path in parent.config.stash[SESSION].prepared
+    if not foreseen and is_met_in_loop(file_path):
+        return None  # pytest goes round and round, the walk ahead of it did not
+    return eval_file(parent, file_path)
 
 
 @pytest.hookimpl(trylast=True)

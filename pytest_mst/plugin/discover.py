@@ -35,6 +35,12 @@ def is_eval_file(path: Path) -> bool:
     return path.name.endswith(EVAL_SUFFIXES)
 
 
+def is_met_in_loop(path: Path) -> bool:
+    """Tell whether a link on the way to a file leads back to a folder above itself."""
+    folders = [os.path.realpath(folder) for folder in path.parents]
+    return len(set(folders)) < len(folders)
+
+
 def selected_evals(config: pytest.Config) -> Selected:
     """Find the eval configs that the session's arguments select."""
     starts = _starts(config)

@@ -252,3 +252,40 @@ async def test_an_attempt_whose_beginning_cannot_be_noted_does_not_open(tmp_path
         with pytest.raises(InfrastructureError) as caught:
             await LiveAttempt(job(scripted(DONE)), hub, writer).serve()
     assert caught.value.failure.broke is Broke.COLLECTION
+
+
+@pytest.mark.parametrize(
+    ("step", "ending"),
+    [
+        ({"error": "lost the thread"}, Trial(client_error="lost the thread")),
+        ({"stop": "turns"}, Trial(stopped_by="turns")),
+    ],
+    ids=["error", "limit"],
+)
+async def test_what_went_wrong_in_an_input_is_not_undone_by_a_later_good_one(
+    tmp_path: Path, step: Mapping[str, Any], ending: Trial
+) -> None:
+    script = (step, {"answer": "never"}, READ, {"answer": "better"})
+    async with open_attempt(scripted(*script), tmp_path) as live:
+        first = await live.run(None)
+        second = await live.run("again")
+        finished = await live.finish(None)
+    assert first.ending == second.ending == finished.record.ending == ending
+    assert finished.record.trace is not None
+    assert finished.record.trace.answer == "better"
+
+
+async def test_a_failure_that_the_body_swallowed_is_not_undone_by_a_later_good_input(
+    tmp_path: Path,
+) -> None:
+    fail = {"fail": {"broke": "provider", "reason": "overloaded"}}
+    script = (fail, {"answer": "never"}, {"answer": "better"})
+    async with open_attempt(scripted(*script), tmp_path) as live:
+        raised = []
+        for _ in range(2):
+            with pytest.raises(InfrastructureError) as caught:
+                await live.run(None)
+            raised.append(caught.value.failure)
+        finished = await live.finish(None)
+    assert raised[0] == raised[1] == finished.record.ending
+    assert raised[0].broke is Broke.PROVIDER

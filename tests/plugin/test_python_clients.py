@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plugin.eval_project import EvalProject, Session, StoredRun, answer, call, case
+from tests.plugin.eval_project import Bell, EvalProject, Session, StoredRun, answer, call, case
 
 OK = answer("ok")
+SLOW = {"sleep": 0.3}
 BODY_RUNS = """
 from pytest_mst import InfrastructureError
 
@@ -245,3 +246,66 @@ def test_the_deadline_holds_for_a_body_that_runs_its_client(project: EvalProject
     assert run.ending("test_hangs")["broke"] == "deadline"
     assert "0.3 s" in run.ending("test_hangs")["reason"]
     assert "0.2 s" in run.ending("test_hangs_too")["reason"]
+
+
+def test_a_body_that_only_looks_at_what_its_calls_returned_is_graded(project: EvalProject) -> None:
+    project.eval(case("unused", OK))
+    project.test_file(
+        """
+        @pytest.mark.mst(config="desk.eval.json", input="x")
+        def test_looks(dry_run_proxy):
+            told = dry_run_proxy.call("desk", "find", {"for": "me"})
+            assert "me" in told["content"][0]["text"]
+
+        @pytest.mark.mst(config="desk.eval.json", input="x")
+        def test_looks_wrong(dry_run_proxy):
+            assert dry_run_proxy.call("desk", "find") is None
+        """
+    )
+    session = project.run("--mst", "test_evals.py")
+    assert session.run.verdicts == {"test_looks": "passed", "test_looks_wrong": "failed"}
+    assert session.code == 1
+
+
+def test_a_case_that_its_fixture_skips_gives_up_what_ran_ahead(
+    project: EvalProject, bell: Bell
+) -> None:
+    project.eval(case("unused", OK), clientOptions={"script": [call("stall"), OK]})
+    project.eval(case("unused", OK), name="slow", servers={}, clientOptions={"script": [SLOW, OK]})
+    project.environ["HEARD"] = str(project.root / "heard")
+    project.test_file(
+        """
+        import time
+        from pathlib import Path
+
+        @pytest.fixture
+        def skips():
+            deadline = time.monotonic() + 20
+            while not Path(os.environ["HEARD"]).exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            pytest.skip("not today")
+
+        @pytest.mark.mst(input="x", config="slow.eval.json")
+        def test_before(trial): assert trial.answer == "ok"
+
+        @pytest.mark.mst(input="x", config="desk.eval.json", trials=2)
+        def test_skipped(skips, trial): assert 0
+
+        @pytest.mark.mst(input="x", config="slow.eval.json", trials=4)
+        def test_later(trial): assert trial.answer == "ok"
+        """
+    )
+    with project.started("--mst", "--mst-concurrency", "3", "test_evals.py") as running:
+        bell.hear(2)
+        (project.root / "heard").touch()
+        session = running.ended()
+    assert session.code == 0, session.text
+    run = session.run
+    assert run.verdicts == {"test_before": "passed", "test_later": "passed"}
+    assert run.ledger == {**dict.fromkeys(run.ledger, 0), "planned": 5, "graded": 5}
+    assert run.summary["cases"]["skipped"] == 1
+    mine = {run.trace_file("test_later", number)["locator"] for number in range(4)}
+    steps = [line["kind"] for line in run.journal if line["locator"] in mine]
+    assert len(steps) == 8
+    together = [steps[:end].count("begun") - steps[:end].count("ended") for end in range(9)]
+    assert max(together) > 1, steps

@@ -193,3 +193,24 @@ def test_setup_plan_makes_no_attempt_and_setup_only_is_refused(project: EvalProj
     assert project.desk_calls == []
     assert plan.folders == ()
     assert_refused(project, project.run("--mst", "--setup-only"), "take --setup-plan")
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_an_eval_that_is_met_again_through_a_link_is_refused(
+    project: EvalProject, processes: str
+) -> None:
+    project.eval(GOOD, file="evals/desk.eval.json")
+    (project.root / "again").symlink_to("evals", target_is_directory=True)
+    session = project.run("--mst", "-n", processes)
+    assert_refused(project, session, "has the name 'desk' too")
+    assert session.count("again/desk.eval.json") == 1
+    assert session.count("evals/desk.eval.json") == 1
+    assert project.desk_starts == 0
+
+
+def test_a_folder_that_links_to_itself_is_walked_once(project: EvalProject) -> None:
+    project.eval(case("good", answer("ok")), file="evals/desk.eval.json", servers={})
+    (project.root / "evals" / "loop").symlink_to(".", target_is_directory=True)
+    session = project.run("--mst", within_s=30)
+    assert session.code == 0, session.text
+    assert session.run.verdicts == {"good": "passed"}

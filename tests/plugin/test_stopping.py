@@ -100,3 +100,29 @@ def test_a_killed_session_keeps_what_had_ended(
 
 def _is_trial(content: object) -> bool:
     return isinstance(content, dict) and content.get("kind") == "trial"
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_sigterm_ends_the_session_in_order(
+    project: EvalProject, bell: Bell, processes: str
+) -> None:
+    project.eval(
+        case("done", call("find"), OK),
+        case("hangs", call("find"), call("stall"), OK),
+        *(case(f"later-{number}", OK) for number in range(20)),
+    )
+    with project.started("--mst", "-n", processes, "--mst-concurrency", "2") as running:
+        bell.hear(1)
+        running.process.terminate()
+        session = running.ended(within_s=30)
+        assert bell.all_gone()
+    assert session.code == 2, session.text
+    assert "INTERNALERROR" not in session.text
+    run = session.run
+    ending = run.ending("hangs")
+    assert (ending["kind"], ending["broke"]) == ("infrastructure", "collection")
+    assert "cut short" in ending["reason"]
+    assert run.ledger["planned"] == 22
+    assert f"run {run.plan['runId']} in" in session.out
+    assert f"unstarted {run.ledger['unstarted']}" in session.out
+    assert run.plan["finishedAt"] is not None

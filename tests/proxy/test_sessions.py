@@ -63,6 +63,10 @@ class RawClient:
                 return message
             self.notifications.append(message)
 
+    async def tell(self, method: str, params: dict[str, Any]) -> None:
+        notification = {"jsonrpc": "2.0", "method": method, "params": params}
+        await self._write.send(as_session_message(notification))
+
 
 ENVELOPE_CLIENT = ENVELOPE["io.modelcontextprotocol/clientInfo"]
 
@@ -304,3 +308,35 @@ async def test_sessions_and_calls_with_dicts_share_one_record(isolation: Any) ->
         (0, "make_record"),
         (1, "write_item"),
     ]
+
+
+CALL = {"name": "write_item", "arguments": {"id": "a"}}
+
+
+async def test_what_only_looks_like_a_call_reaches_no_guarded_server(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with anyio.fail_after(20):
+        async with (
+            attempt(wild(log=log), isolation="attempt") as boundary,
+            raw_client(boundary, modern=False) as client,
+        ):
+            await client.tell("tools/call", CALL)
+            refused = await client.ask(1, "tools/Call", CALL)
+            await client.ask(2, "tools/call", {"name": "read_item", "arguments": {"id": "b"}})
+    assert refused["error"]["code"] == -32601
+    assert refused["error"]["message"] == "Method not found"
+    assert called(log) == ["read_item"]
+    assert "tools/Call" not in [one.get("method") for one in received(log)]
+    assert list(boundary.entries) == []
+
+
+async def test_requests_that_nobody_knows_reach_an_unguarded_server(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with anyio.fail_after(20):
+        async with (
+            attempt(wild(log=log), mode=WriteMode.UNGUARDED, isolation="attempt") as boundary,
+            raw_client(boundary, modern=False) as client,
+        ):
+            await client.ask(1, "custom/thing", {"x": 1})
+    (sent,) = (one for one in received(log) if one.get("method") == "custom/thing")
+    assert sent["params"] == {"x": 1}
