@@ -195,6 +195,10 @@ class Session:
         return all(any(line == one.rstrip() for one in there) for line in lines)
 
 
+CI_NAMES = ("CI", "BUILD_NUMBER")
+"""By these pytest tells that it runs in CI, and then cuts no line of its summary short."""
+
+
 class EvalProject:
     """A folder with evals, tests and a server."""
 
@@ -204,7 +208,7 @@ class EvalProject:
         self.environ = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("PYTEST_", "MST_"))
+            if not name.startswith(("PYTEST_", "MST_")) and name not in CI_NAMES
         } | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "DESK_LOG": str(self.desk_log), "DESK_BELL": ""}
         self.write("pytest.ini", INI)
 
