@@ -23,10 +23,22 @@ def upstream_specs(
     loaded: LoadedEval,
     labels: Sequence[str],
     environ: Mapping[str, str],
+    *,
     log_path: Callable[[str], Path] | None = None,
     objects: Mapping[str, object] = MappingProxyType({}),
+    alone: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, UpstreamSpec]:
     """Return what it takes to open each server, secrets resolved.
+
+    The attempts of one eval share a server's process, and those of two evals never do.
+
+    Args:
+        loaded: the eval.
+        labels: which of its servers.
+        environ: where `${NAME}` is looked up.
+        log_path: where a server's own words on stderr are kept, by its label.
+        objects: live server objects in this process, by label.
+        alone: by label, for servers that only some of the eval's attempts share: whose.
 
     Raises:
         ReferenceProblemError: a variable of the environment that a server needs is not set.
@@ -39,6 +51,7 @@ def upstream_specs(
             base_dir=loaded.path.parent,
             log_path=None if log_path is None else log_path(label),
             server_object=objects.get(label),
+            group=f"{loaded.path}\0{alone.get(label, '')}",
         )
         for label in labels
     }

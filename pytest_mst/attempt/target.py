@@ -13,6 +13,7 @@ from pytest_mst.attempt.prepared import PreparedEval
 from pytest_mst.attempt.write_modes import labels_of, write_modes
 from pytest_mst.clients.client import Client
 from pytest_mst.domain.eval_config import ServerBase, Variant
+from pytest_mst.domain.write import WriteMode
 from pytest_mst.proxy.upstream_spec import AttemptServer
 
 
@@ -24,6 +25,7 @@ def target_of(
     *,
     log_path: Callable[[str], Path] | None,
     objects: Mapping[str, object] = MappingProxyType({}),
+    run: str = "",
 ) -> Target:
     """Return what the cases of one variant are put to.
 
@@ -34,6 +36,7 @@ def target_of(
         environ: where `${NAME}` is looked up.
         log_path: where a server's own words on stderr are kept, by its label.
         objects: live server objects in this process, by label.
+        run: the name of the run: one that writes shares no server with another.
 
     Raises:
         LoadCheckError: a server's writes are not accounted for.
@@ -43,7 +46,15 @@ def target_of(
     config = prepared.loaded.config
     labels = labels_of(config, variant)
     modes = write_modes(prepared.loaded, variant, prepared.servers)
-    specs = upstream_specs(prepared.loaded, labels, environ, log_path, objects)
+    # what is really written there, others are not to read
+    alone = {
+        label: f"{run}\0{variant.name}"
+        for label, mode in modes.items()
+        if mode is WriteMode.UNGUARDED
+    }
+    specs = upstream_specs(
+        prepared.loaded, labels, environ, log_path=log_path, objects=objects, alone=alone
+    )
     states = [prepared.servers[label] for label in labels]
     return Target(
         variant=variant.name,

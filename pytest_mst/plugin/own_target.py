@@ -102,6 +102,7 @@ def _target(
         os.environ,
         log_path=lambda label: layout.server_log(variant.name, label),
         objects=objects,
+        run=case.run.name,
     )
 
 

@@ -121,7 +121,9 @@ class EvalSession:
         target = self._targets.get(key)
         if target is None:
             log_path = partial(run.layout.server_log, variant.name)
-            target = target_of(prepared, variant, client, os.environ, log_path=log_path)
+            target = target_of(
+                prepared, variant, client, os.environ, log_path=log_path, run=run.name
+            )
             self._targets[key] = target
         return target
 

@@ -197,7 +197,9 @@ async def test_a_server_object_in_this_process_stands_in_for_the_configs(tmp_pat
 
 def test_secrets_are_put_in_where_servers_are_opened_only(tmp_path: Path) -> None:
     loaded = eval_of(tmp_path, servers={"notes": small_config(env={"T": "${TOKEN}"})})
-    specs = upstream_specs(loaded, ["notes"], {"TOKEN": "s3cret"}, lambda label: tmp_path / label)
+    specs = upstream_specs(
+        loaded, ["notes"], {"TOKEN": "s3cret"}, log_path=lambda label: tmp_path / label
+    )
     config: Any = specs["notes"].config
     assert config.env == {"T": "s3cret"}
     assert specs["notes"].log_path == tmp_path / "notes"

@@ -224,3 +224,22 @@ def test_a_name_list_makes_a_tool_read_or_write(project: EvalProject) -> None:
     session = project.run("--mst")
     assert session.run.verdicts == {"tags": "passed", "finds": "passed"}
     assert project.desk_calls == ["tag"]
+
+
+def test_what_is_really_written_is_read_by_no_other_eval(project: EvalProject) -> None:
+    posts = case("posts", call("post"), OK, expected={"writes": [write("post")]}, trials=2)
+    project.eval(posts, name="a-guarded", file="a.eval.json")
+    project.eval(posts, name="b-loose", file="b.eval.json", writes={"desk": "unguarded"})
+    project.eval(
+        case("reads", call("find"), OK, assertions={"containsText": "ok"}),
+        name="c",
+        file="c.eval.json",
+    )
+    session = project.run("--mst")
+    assert session.code == 0, session.text
+    by_call: dict[str, set[int]] = {"post": set(), "find": set()}
+    for line in project.desk_lines:
+        if "call" in line:
+            by_call[line["call"]].add(line["pid"])
+    assert len(by_call["post"]) == 1  # the attempts of one variant share their server
+    assert not by_call["post"] & by_call["find"]
