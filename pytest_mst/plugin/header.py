@@ -46,6 +46,11 @@ def _servers(prepared: PreparedEval, variant: Variant) -> Iterator[str]:
         counts = ToolCounts.of(state.tools_for(config.servers[label]))
         word = "UNGUARDED" if mode is WriteMode.UNGUARDED else mode.value
         yield (
-            f"{shown(label)} {word} ({counts.reads} reads, {counts.declared_writes} declared "
-            f"writes, {counts.unhinted} held for want of a hint)"
+            f"{shown(label)} {word} ({_counted(counts.reads, 'read')}, "
+            f"{_counted(counts.declared_writes, 'declared write')}, "
+            f"{counts.unhinted} held for want of a hint)"
         )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
