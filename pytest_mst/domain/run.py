@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 """32 characters that are not taken for one another when read aloud."""
@@ -19,6 +20,7 @@ class AttemptId:
     trial: int
 
 
+@lru_cache(maxsize=4096)
 def locator(run_id: str, attempt: AttemptId) -> str:
     """Return the short name of one attempt, `@` and eight characters, printed beside it."""
     text = "\0".join((run_id, attempt.variant, attempt.case, str(attempt.trial)))

@@ -193,6 +193,7 @@ class Controller:
                 circumstances=circumstances(),
                 finished_at=finished_at,
                 reported=reported,
+                under_way={},  # what began and did not end has just been given its ending
             )
         except StoreError as error:
             self._store_errors.append(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import pytest
@@ -67,7 +68,7 @@ class AttemptNote:
 
     def to_property(self) -> tuple[str, str]:
         """Write the note as a report's property, ASCII only."""
-        return ATTEMPT_PROPERTY, json.dumps(asdict(self))
+        return ATTEMPT_PROPERTY, json.dumps({name: getattr(self, name) for name in self.__slots__})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,14 @@ def note_of(report: Any) -> AttemptNote | None:
         return None
     for name, value in report.user_properties:
         if name == ATTEMPT_PROPERTY:
-            return AttemptNote(**json.loads(value))
+            return _note(value)
     return None
+
+
+@lru_cache(maxsize=16)
+def _note(value: str) -> AttemptNote:
+    """Read a note once, however many plugins ask for it."""
+    return AttemptNote(**json.loads(value))
 
 
 def verdict_of(report: Any) -> CaseVerdict | None:

@@ -17,7 +17,7 @@ from pytest_mst.domain.score import (
     TrialVerdict,
     Unknown,
 )
-from pytest_mst.store.journal import TornLine, begun
+from pytest_mst.store.journal import JournalLine, TornLine, begun
 from pytest_mst.store.layout import RunLayout
 from pytest_mst.store.read import (
     StoredAttempt,
@@ -135,7 +135,10 @@ def cut_short_row(run_id: str, attempt: AttemptId, reason: str, writes: WriteRec
 
 
 def disk_rows(
-    plan: RunPlan, layout: RunLayout, reported: Mapping[AttemptId, AttemptRow] | None = None
+    plan: RunPlan,
+    layout: RunLayout,
+    reported: Mapping[AttemptId, AttemptRow] | None = None,
+    under_way: Mapping[AttemptId, JournalLine] | None = None,
 ) -> Iterator[tuple[PlannedCase, list[AttemptRow]]]:
     """Yield each planned case with one row for each of its attempts, one case at a time.
 
@@ -146,12 +149,13 @@ def disk_rows(
         plan: the run's plan.
         layout: where its files are.
         reported: rows of attempts that were reported to this process.
+        under_way: attempts that began and did not end; read from the journal without it.
 
     Raises:
         StoreError: the journal or the folder of scores is there and cannot be opened.
 
     """
-    under_way = begun(layout)
+    under_way = begun(layout) if under_way is None else under_way
     folders = score_folders(layout)
 
     def row(attempt: AttemptId) -> AttemptRow:

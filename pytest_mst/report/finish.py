@@ -18,6 +18,7 @@ from pytest_mst.report.documents import (
 )
 from pytest_mst.report.summary import CaseRow, RunSummary, case_row, run_summary
 from pytest_mst.store.append import RunWriter
+from pytest_mst.store.journal import JournalLine
 from pytest_mst.store.layout import RunLayout
 
 
@@ -28,6 +29,7 @@ def finish_run(
     circumstances: Circumstances,
     finished_at: str,
     reported: Mapping[AttemptId, AttemptRow] | None = None,
+    under_way: Mapping[AttemptId, JournalLine] | None = None,
 ) -> RunSummary:
     """Work out a run's figures from what is on disk, and write its documents.
 
@@ -40,6 +42,7 @@ def finish_run(
         circumstances: what the run was made with.
         finished_at: ISO 8601, UTC.
         reported: rows of attempts that may not be on disk.
+        under_way: attempts that began and did not end; read from the journal without it.
 
     Raises:
         StoreError: a file could not be written, or a folder not be read.
@@ -48,7 +51,7 @@ def finish_run(
     rows: list[CaseRow] = []
 
     def cases() -> Iterator[dict[str, object]]:
-        for case, attempts in disk_rows(plan, writer.layout, reported):
+        for case, attempts in disk_rows(plan, writer.layout, reported, under_way):
             row = case_row(case, attempts)
             rows.append(row)
             if row.verdict is not None:
