@@ -162,6 +162,11 @@ class Engine:
         """Wait for an attempt that is under way or has ended; begin none."""
         return self.get(job) if job.key in self._orders else None
 
+    def has_result(self, job: Job) -> bool:
+        """Tell whether asking for an attempt would not have to wait."""
+        order = self._orders.get(job.key)
+        return order is not None and order.future.done()
+
     def was_asked_for(self, job: Job) -> bool:
         """Tell whether an attempt was handed out, or had no result to hand out."""
         return job.key in self._asked_for and job.key not in self._orders

@@ -74,12 +74,13 @@ class Attempts:
         self._item = item
         self._case = case
         self._start = time.time()
+        self._unsaid: list[pytest.TestReport] = []
         self.graded: list[GradedAttempt] = []
         self.texts: list[AttemptText] = []
         self.sections: list[tuple[str, str, str]] = []
 
     def add(self, finished: FinishedAttempt | None, shown: str = "") -> None:
-        """Take in an attempt and report it, small; the attempt itself is then let go."""
+        """Take in an attempt and make its small report; the attempt itself is then let go."""
         case, trial = self._case, self._case.trial
         graded = GradedAttempt(trial, None) if finished is None else finished.graded
         self.graded.append(graded)
@@ -112,8 +113,15 @@ class Attempts:
             stop=time.time(),
             user_properties=[note.to_property()],
         )
-        with outside_capture(self._item.config):
-            self._item.ihook.pytest_runtest_logreport(report=report)
+        self._unsaid.append(report)
+
+    def say(self) -> None:
+        """Send the reports of the attempts taken in since the last time."""
+        if self._unsaid:
+            with outside_capture(self._item.config):
+                for report in self._unsaid:
+                    self._item.ihook.pytest_runtest_logreport(report=report)
+            self._unsaid.clear()
 
     def keep_output(self, sections: Iterable[tuple[str, str, str]]) -> None:
         """Keep what was captured in an attempt, of the first few attempts."""
@@ -125,6 +133,7 @@ class Attempts:
 
     def decide(self) -> Exception | None:
         """Settle the case's verdict: note it on the item and return what says it."""
+        self.say()
         case = self._case
         verdict = case_verdict(self.graded, planned=case.trials, pass_threshold=case.pass_threshold)
         passed = sum(state_of(one) == "passed" for one in self.graded)
@@ -186,7 +195,10 @@ def run_call_phase(item: pytest.Item) -> None:
     for trial in range(case.trials):
         case.begin_trial(trial)
         timer.rearm(item)
-        attempts.add(session.engine.get(case.job(trial, case.target)))
+        job = case.job(trial, case.target)
+        if not session.engine.has_result(job):
+            attempts.say()  # before a wait; else together, since leaving capture costs
+        attempts.add(session.engine.get(job))
     case.begin_trial(0)
     verdict = attempts.decide()
     if verdict is not None:
@@ -221,6 +233,7 @@ def _stopped_before_verdict(
         if finished is not None and isinstance(finished.record.ending, Trial):
             finished = add_body_grade(case.run.writer, finished, failure)
         attempts.add(finished)
+    attempts.say()
     broken.when = "setup"
     broken.user_properties.append((CASE_PROPERTY, CaseVerdict.INCOMPLETE.value))
 
@@ -260,6 +273,7 @@ def _run_each_attempt(item: pytest.Item, case: CaseItem, nextitem: pytest.Item |
         if finished is not None and isinstance(finished.record.ending, Trial):
             attempts.keep_output(sections_of(item))
         attempts.add(finished, shown)
+        attempts.say()
         teardown_errors.extend(
             report for report in reports if report.when == "teardown" and report.failed
         )
