@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pytest_mst.domain.json_value import json_equal
+from pytest_mst.domain.stored_field import (
+    Stored,
+    StoredFieldError,
+    flag_field,
+    integer_field,
+    object_list_field,
+    optional_object_field,
+    optional_text_field,
+    text_field,
+)
 from pytest_mst.domain.trace import TraceEvent
 from pytest_mst.domain.write import WriteEntry
 
@@ -36,6 +48,50 @@ class Agreement:
             ],
             "unclassifiedCalls": self.unclassified,
         }
+
+
+def agreement_from_json(stored: Stored, entries: Sequence[WriteEntry]) -> Agreement:
+    """Read a stored agreement back; fields that are not known are ignored.
+
+    Args:
+        stored: what `Agreement.to_json` wrote.
+        entries: the write record of the attempt, whose entries the unreported ones are.
+
+    Raises:
+        ValueError: a field is missing or has a wrong type.
+
+    """
+    left = list(entries)
+    unreported = []
+    for one in object_list_field(stored, "unreportedWrites"):
+        entry = next((entry for entry in left if _is(entry, one)), None)
+        if entry is None:
+            expected = "entries of the write record"
+            raise StoredFieldError(name="unreportedWrites", found=dict(one), expected=expected)
+        left.remove(entry)
+        unreported.append(entry)
+    return Agreement(
+        checked=flag_field(stored, "checked"),
+        unreported=tuple(unreported),
+        unrecorded=tuple(
+            TraceEvent(
+                name=text_field(one, "tool"),
+                server=optional_text_field(one, "server"),
+                arguments=optional_object_field(one, "arguments"),
+            )
+            for one in object_list_field(stored, "unrecordedWrites")
+        ),
+        unclassified=integer_field(stored, "unclassifiedCalls", 0),
+    )
+
+
+def _is(entry: WriteEntry, stored: Stored) -> bool:
+    server, tool, arguments = entry.effective
+    return (
+        stored.get("server") == server
+        and stored.get("tool") == tool
+        and json_equal(stored.get("arguments"), arguments)
+    )
 
 
 def _write(server: str | None, tool: str, arguments: object) -> dict[str, object]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from pytest_mst.domain.agreement import Agreement
 from pytest_mst.domain.ending import (
-    Broke,
     Ending,
     InfrastructureFailure,
-    Trial,
     ending_from_json,
     ending_to_json,
 )
@@ -18,6 +17,7 @@ from pytest_mst.domain.stored_field import (
     Stored,
     StoredFieldError,
     integer_field,
+    object_field,
     object_list_field,
     optional_object_field,
     optional_text_field,
@@ -35,6 +35,17 @@ class Try:
     """ISO 8601, UTC."""
     reason: str
     wait_ms: int
+    next_try: int | None = None
+    """Which try it was before, 1-based; before the first one waits for what others were told."""
+
+    def to_json(self) -> dict[str, object]:
+        """Write the try as stored trials hold it."""
+        stored: dict[str, object] = {
+            "at": self.at,
+            "reason": self.reason,
+            "waitMs": max(0, self.wait_ms),
+        }
+        return stored if self.next_try is None else stored | {"nextTry": self.next_try}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +61,13 @@ class AttemptRecord:
     """Measured by a clock that does not jump; waits between tries left out. Never below 0."""
     ending: Ending
     key: str
-    """The collection key: what could change what the client did, hashed."""
+    """The collection key: what could change what the client did, hashed; see `Identity`."""
+    key_parts: Mapping[str, str] = field(default_factory=dict)
+    """The hashes that the key is made of, by part."""
+    grading_key: str = ""
+    """Of what its scores were given by; empty where it was not graded."""
+    tools_key: str = ""
+    """Of the tools that its servers listed."""
     trace: Trace | None = None
     agreement: Agreement | None = None
     grading_error: str | None = None
@@ -87,10 +104,13 @@ class AttemptRecord:
         if self.agreement is not None:
             stored["agreement"] = self.agreement.to_json()
         if self.tries:
-            stored["tries"] = [
-                {"at": one.at, "reason": one.reason, "waitMs": max(0, one.wait_ms)}
-                for one in self.tries
-            ]
+            stored["tries"] = [one.to_json() for one in self.tries]
+        if self.key_parts:
+            stored["keyParts"] = dict(self.key_parts)
+        if self.grading_key:
+            stored["gradingKey"] = self.grading_key
+        if self.tools_key:
+            stored["toolsKey"] = self.tools_key
         if self.graders:
             stored["graders"] = list(self.graders)
         return stored
@@ -100,7 +120,7 @@ def attempt_from_json(stored: Stored) -> AttemptRecord:
     """Read a stored trial file; fields that are not known are ignored.
 
     The agreement is not rebuilt: what was stored of it is the `agreement` object as it is.
-    A record with no ending, of an older tool, gets the one that its `infrastructureError` says.
+    A record of an older tool has no ending: `store.legacy` gives it one first.
 
     Raises:
         ValueError: the object is not a stored trial, or one of its fields has a wrong type.
@@ -119,27 +139,25 @@ def attempt_from_json(stored: Stored) -> AttemptRecord:
         locator=text_field(stored, "locator", ""),
         started_at=text_field(stored, "startedAt", ""),
         duration_ms=max(0, integer_field(stored, "durationMs")),
-        ending=_ending(stored),
+        ending=ending_from_json(dict(object_field(stored, "ending"))),
         key=text_field(stored, "key", ""),
+        key_parts=dict(optional_object_field(stored, "keyParts") or {}),
+        grading_key=text_field(stored, "gradingKey", ""),
+        tools_key=text_field(stored, "toolsKey", ""),
         trace=None if trace is None else trace_from_json(trace),
         grading_error=optional_text_field(stored, "gradingError"),
-        tries=tuple(
-            Try(text_field(one, "at"), text_field(one, "reason"), integer_field(one, "waitMs"))
-            for one in object_list_field(stored, "tries")
-        ),
+        tries=tuple(_try(one) for one in object_list_field(stored, "tries")),
         graders=text_list_field(stored, "graders"),
     )
 
 
-def _ending(stored: Stored) -> Ending:
-    ending = optional_object_field(stored, "ending")
-    if ending is not None:
-        return ending_from_json(dict(ending))
-    error = optional_text_field(stored, "error")
-    if stored.get("infrastructureError") is True:
-        reason = error or "an infrastructure failure, stored without its cause"
-        return InfrastructureFailure(Broke.CLIENT_APP, reason, retryable=True)
-    return Trial(client_error=error)
+def _try(stored: Stored) -> Try:
+    return Try(
+        at=text_field(stored, "at"),
+        reason=text_field(stored, "reason"),
+        wait_ms=integer_field(stored, "waitMs"),
+        next_try=None if "nextTry" not in stored else integer_field(stored, "nextTry"),
+    )
 
 
 def trace_from_json(stored: Stored) -> Trace:

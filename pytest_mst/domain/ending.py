@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
+
+from pytest_mst.domain.retry import RetryHint, RetryKind
 
 StoppedBy: TypeAlias = Literal["turns", "time", "calls", "context"]
 """Which of its own limits a client ran out of."""
@@ -33,12 +35,19 @@ class Broke(StrEnum):
 
 
 class Scope(StrEnum):
-    """How far an infrastructure failure is known to reach."""
+    """How far an infrastructure failure is known to reach; narrow to wide."""
 
     TRIAL = "trial"
     CASE = "case"
     VARIANT = "variant"
     RUN = "run"
+
+    def is_wider_than(self, other: Scope) -> bool:
+        """Tell whether this reaches further."""
+        return _REACH.index(self) > _REACH.index(other)
+
+
+_REACH = tuple(Scope)
 
 
 RETRYABLE_BY_DEFAULT: dict[Broke, bool] = {
@@ -51,6 +60,17 @@ RETRYABLE_BY_DEFAULT: dict[Broke, bool] = {
     Broke.SETUP: False,
 }
 """Whether a retry can help, where the producer of a failure does not know better."""
+
+RETRY_KIND_BY_DEFAULT: dict[Broke, RetryKind] = {
+    Broke.CLIENT_APP: RetryKind.NOT_STARTED,
+    Broke.WORKSPACE: RetryKind.NOT_STARTED,
+    Broke.NETWORK: RetryKind.NETWORK,
+    Broke.PROVIDER: RetryKind.UNAVAILABLE,
+    Broke.COLLECTION: RetryKind.NOT_STARTED,
+    Broke.DEADLINE: RetryKind.NOT_STARTED,
+    Broke.SETUP: RetryKind.NOT_STARTED,
+}
+"""Why a client could not begin, where the producer of a failure does not know better."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +117,7 @@ class InfrastructureError(Exception):
         scope: Scope | str = Scope.TRIAL,
         accepted: bool | None = None,
         detail: str | None = None,
+        retry: RetryHint | None = None,
     ) -> None:
         """Build the error.
 
@@ -107,6 +128,8 @@ class InfrastructureError(Exception):
             scope: how far the failure is known to reach.
             accepted: whether the client is known to have taken the input.
             detail: diagnostics for people.
+            retry: why and when to try again inside the attempt, which is only done where the
+                client is known not to have taken the input (`accepted=False`).
 
         Raises:
             ValueError: `broke` or `scope` is not of its closed set.
@@ -122,9 +145,12 @@ class InfrastructureError(Exception):
             accepted=accepted,
             detail=detail,
         )
+        self.retry = retry
 
     @classmethod
-    def of(cls, failure: InfrastructureFailure) -> InfrastructureError:
+    def of(
+        cls, failure: InfrastructureFailure, retry: RetryHint | None = None
+    ) -> InfrastructureError:
         """Return the error that says a failure that is already known."""
         return cls(
             failure.broke,
@@ -133,17 +159,67 @@ class InfrastructureError(Exception):
             scope=failure.scope,
             accepted=failure.accepted,
             detail=failure.detail,
+            retry=retry,
         )
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by fields, so that the error survives a process boundary."""
-        return (InfrastructureError.of, (self.failure,))
+        return (InfrastructureError.of, (self.failure, self.retry))
 
 
 class FatalError(Exception):
-    """Base of the errors that stop more than the attempt that met them."""
+    """Base of the errors that stop more than the attempt that met them.
 
-    scope: Scope
+    Raise one from a client, a fixture, a set-up step or a test body. It is found through what it
+    was raised from or turned into, and in an exception group. The attempt that it ended, and those
+    that it kept from starting, are collected when the run is resumed.
+    """
+
+    scope: ClassVar[Scope] = Scope.CASE
+    _broke: Broke | None = None
+    """What broke, where it was said outright."""
+
+    def __init__(
+        self, message: str = "", *, cause: BaseException | Broke | str | None = None
+    ) -> None:
+        """Build the error.
+
+        Args:
+            message: one line for people: what is wrong, and what to do about it.
+            cause: what broke, as a value of `Broke`; or the exception that shows it, which is
+                then what this one was raised from. An `InfrastructureError` says what broke;
+                where nobody does, it is `setup`.
+
+        Raises:
+            ValueError: `cause` is a text that is not of the closed set.
+
+        """
+        super().__init__(message)
+        if isinstance(cause, BaseException):
+            self.__cause__ = cause
+        elif cause is not None:
+            self._broke = _broke_named(cause)
+
+    @property
+    def broke(self) -> Broke:
+        """What broke."""
+        if self._broke is not None:
+            return self._broke
+        cause = self.__cause__
+        return cause.failure.broke if isinstance(cause, InfrastructureError) else Broke.SETUP
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle with what broke: what an error was raised from is left behind."""
+        return (type(self), self.args, {**self.__dict__, "_broke": self.broke})
+
+
+def _broke_named(text: str) -> Broke:
+    try:
+        return Broke(text)
+    except ValueError:
+        valid = ", ".join(broke.value for broke in Broke)
+        msg = f"cause takes an exception, or what broke, one of: {valid}; not {text!r}"
+        raise ValueError(msg) from None
 
 
 class CaseFatalError(FatalError):

@@ -6,6 +6,7 @@ MstError
 ├── SelectionError     an option names something that is not there
 ├── MarkerError        a marker on a test function is wrong
 ├── OptionsError       `clientOptions` are not what the client takes
+├── ResumeError        a stored run cannot be taken up as it is asked for
 └── StoreError         a run cannot be written or read
 """
 
@@ -124,6 +125,24 @@ class OptionsError(MstError):
         self.key = key
         self.expected = expected
         super().__init__(f"clientOptions.{key} takes {expected}")
+
+
+class ResumeError(MstError):
+    """A stored run cannot be taken up as it is asked for."""
+
+    def __init__(self, asked: str, problem: str, remedy: str) -> None:
+        """Build the message.
+
+        Args:
+            asked: the option, and the run where one is known.
+            problem: what was found.
+            remedy: the way out.
+
+        """
+        self.asked = asked
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{asked}: {problem}; {remedy}")
 
 
 class StoreError(MstError):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from pytest_mst.domain.identity import KEY_SCHEME, part_hash
 from pytest_mst.domain.json_value import JsonValue, content_hash
 from pytest_mst.domain.loaded import DatasetInfo
+from pytest_mst.domain.resumption import Resumption, resumptions_from_json
 from pytest_mst.domain.run import AttemptId
 from pytest_mst.domain.stored_field import (
     Stored,
@@ -59,6 +61,13 @@ class ServerInfo:
     name: str | None = None
     """What the server calls itself."""
     version: str | None = None
+    tool_hashes: Mapping[str, str] = field(default_factory=dict)
+    """Of each tool as the server sent it, by name: what tells which one changed."""
+
+
+def tool_hashes(tools: ServerTools) -> dict[str, str]:
+    """Hash each of a server's tools."""
+    return {name: part_hash(dict(tool)) for name, tool in tools.tools.items()}
 
 
 def tools_hash(tools: ServerTools) -> str:
@@ -97,6 +106,8 @@ class PlannedCase:
     write_case: bool = False
     """Whether the case says which writes it expects."""
     unguarded: bool = False
+    gone: bool = False
+    """Whether the case was there no more when the run was taken up again."""
 
     @property
     def attempts(self) -> Iterator[AttemptId]:
@@ -125,6 +136,12 @@ class RunPlan:
     datasets: tuple[DatasetInfo, ...] = ()
     judges: tuple[JsonValue, ...] = ()
     baseline: str | None = None
+    source: str = ""
+    """The eval config or the test file, from pytest's root folder; empty where it is not known."""
+    resumptions: tuple[Resumption, ...] = ()
+    """The times that the run was taken up again."""
+    key_scheme: int = KEY_SCHEME
+    """How the keys of its attempts were made; keys of another scheme compare as nothing."""
 
     @property
     def attempts(self) -> Iterator[AttemptId]:
@@ -148,10 +165,16 @@ class RunPlan:
             "judges": list(self.judges),
             "partial": self.partial,
             "selection": dict(self.selection),
+            "keyScheme": self.key_scheme,
             "plannedCases": [_case_to_json(case) for case in self.cases],
         }
         if self.baseline is not None:
             stored["baseline"] = self.baseline
+        if self.source:
+            stored["source"] = self.source
+        if self.resumptions:
+            stored["resumedAt"] = [one.at for one in self.resumptions if one.kind == "resume"]
+            stored["resumptions"] = [one.to_json() for one in self.resumptions]
         return stored
 
 
@@ -182,6 +205,9 @@ def plan_from_json(stored: Stored) -> RunPlan:
         ),
         judges=tuple(stored.get("judges") or ()),
         baseline=optional_text_field(stored, "baseline"),
+        source=text_field(stored, "source", ""),
+        key_scheme=integer_field(stored, "keyScheme", 0),
+        resumptions=resumptions_from_json(stored),
     )
 
 
@@ -217,6 +243,7 @@ def _server_to_json(server: ServerInfo) -> dict[str, object]:
         "protocol": server.protocol,
         "name": server.name,
         "version": server.version,
+        "toolHashes": dict(server.tool_hashes),
     }
 
 
@@ -235,6 +262,7 @@ def _server_from_json(stored: Stored) -> ServerInfo:
         protocol=optional_text_field(stored, "protocol"),
         name=optional_text_field(stored, "name"),
         version=optional_text_field(stored, "version"),
+        tool_hashes=dict(optional_object_field(stored, "toolHashes") or {}),
     )
 
 
@@ -250,6 +278,8 @@ def _case_to_json(case: PlannedCase) -> dict[str, object]:
     }
     if case.skip is not None:
         stored["skip"] = case.skip
+    if case.gone:
+        stored["gone"] = True
     return stored
 
 
@@ -264,4 +294,5 @@ def _case_from_json(stored: Stored) -> PlannedCase:
         skip=optional_text_field(stored, "skip"),
         write_case=flag_field(stored, "writeCase", default=False),
         unguarded=flag_field(stored, "unguarded", default=False),
+        gone=flag_field(stored, "gone", default=False),
     )

@@ -22,6 +22,18 @@ from pytest_mst.store.scores import by_grader, score_to_json
 from pytest_mst.store.whole_file import write_whole
 
 _CHUNK_BYTES = 1 << 16
+_OF_RUN = (
+    "evalName",
+    "configId",
+    "configName",
+    "source",
+    "selection",
+    "variants",
+    "datasets",
+    "path",
+    "plannedCases",
+)
+"""Of documents of a whole run: what it is found and taken up by."""
 _NAMES = ("variant", "caseId", "grader", "id", "plannedCases")
 """Fields that files are found by. They come from eval files, where they can be read anyway."""
 
@@ -102,6 +114,36 @@ class RunWriter:
         """Note in the journal how an attempt ended, after its file is written."""
         self._note("ended", attempt, locator, at, {"ending": ending.kind})
 
+    def withdrawn(self, attempt: AttemptId, locator: str, at: str | None = None) -> None:
+        """Note in the journal that an attempt that began is none: its case is skipped."""
+        self._note("ended", attempt, locator, at, {"ending": "skipped"})
+
+    def retrying(
+        self,
+        attempt: AttemptId,
+        locator: str,
+        *,
+        next_try: int,
+        of: int,
+        reason: str,
+        wait_ms: int,
+        at: str | None = None,
+    ) -> None:
+        """Note in the journal that an attempt waits before a try, as it begins to.
+
+        Args:
+            attempt: which attempt.
+            locator: its short name.
+            next_try: the try that it waits for, 1-based.
+            of: how many tries there are at most.
+            reason: why.
+            wait_ms: for how long.
+            at: ISO 8601, UTC; now by default.
+
+        """
+        more = {"try": next_try, "of": of, "reason": reason, "waitMs": wait_ms}
+        self._note("retry", attempt, locator, at, more)
+
     def attempt(self, record: AttemptRecord) -> None:
         """Write an attempt's own file: its ending and its trace."""
         self._write(self.layout.trace_file(record.id), record.to_json(self.layout.run_id))
@@ -129,7 +171,7 @@ class RunWriter:
 
     def run_json(self, document: Mapping[str, object]) -> None:
         """Write `run.json`."""
-        self._write(str(self.layout.run_json), document)
+        self._write(str(self.layout.run_json), document, _OF_RUN)
 
     def summary(self, document: Mapping[str, object]) -> None:
         """Write `summary.json`."""
@@ -147,7 +189,7 @@ class RunWriter:
 
     def latest(self, document: Mapping[str, object]) -> None:
         """Write `latest.json`. Only for a full run that has ended, and last of all."""
-        self._write(str(self.layout.latest_json), document)
+        self._write(str(self.layout.latest_json), document, _OF_RUN)
 
     def sync(self) -> None:
         """Have the system put everything written so far on the disk; once, at a run's end."""
@@ -189,8 +231,10 @@ class RunWriter:
         }
         self._journal.append(self.redactor.json_text(line, _NAMES))
 
-    def _write(self, path: str, document: Mapping[str, object]) -> None:
-        write_whole(path, (f"{self.redactor.json_text(document, _NAMES)}\n".encode("ascii"),))
+    def _write(
+        self, path: str, document: Mapping[str, object], kept: Sequence[str] = _NAMES
+    ) -> None:
+        write_whole(path, (f"{self.redactor.json_text(document, kept)}\n".encode("ascii"),))
 
     def _results_text(
         self, head: Mapping[str, object], cases: Iterable[Mapping[str, object]]

@@ -11,9 +11,11 @@ from pytest_mst.domain.errors import StoreError
 _REMEDIES = {
     errno.ENOSPC: "free some space, or choose another folder with --mst-results",
     errno.EDQUOT: "free some space, or choose another folder with --mst-results",
+    errno.EFBIG: "raise the limit of a file's size (`ulimit -f`), or free some space",
     errno.EACCES: "choose a folder that you may write to with --mst-results",
     errno.EPERM: "choose a folder that you may write to with --mst-results",
     errno.EROFS: "choose a folder that you may write to with --mst-results",
+    errno.ENOENT: "choose a folder that can be made with --mst-results",
     errno.ENOTDIR: "a file is in the place of a folder: move it, or choose another --mst-results",
     errno.EISDIR: "a folder is in the place of a file: move it, or choose another --mst-results",
     errno.ENAMETOOLONG: "choose a folder with a shorter path with --mst-results",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
 from pytest_mst.domain.run import AttemptId
 from pytest_mst.domain.stored_field import (
@@ -19,16 +19,30 @@ from pytest_mst.store.layout import RunLayout
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """What an attempt waits for, between two of its tries or before the first."""
+
+    next_try: int
+    """1-based."""
+    of: int
+    """How many tries there are at most."""
+    reason: str
+    wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class JournalLine:
     """One line of the journal."""
 
-    kind: Literal["begun", "ended"]
+    kind: Literal["begun", "retry", "ended"]
     id: AttemptId
     locator: str
     at: str
     """ISO 8601, UTC."""
     worker: str = ""
     """The process that the attempt began in."""
+    waiting: Waiting | None = None
+    """Of a `retry` line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +85,15 @@ def begun(layout: RunLayout) -> dict[AttemptId, JournalLine]:
     for line in read_journal(layout):
         if isinstance(line, TornLine):
             continue
-        if line.kind == "begun":
-            under_way[line.id] = line
-        else:
-            under_way.pop(line.id, None)
+        match line.kind:
+            case "begun":
+                under_way[line.id] = line
+            case "ended":
+                under_way.pop(line.id, None)
+            case "retry":
+                pass  # still under way
+            case _:
+                assert_never(line.kind)
     return {id_: line for id_, line in under_way.items() if not layout.trace(id_).exists()}
 
 
@@ -115,7 +134,7 @@ def journal_line(stored: Stored) -> JournalLine:
 
     """
     match stored.get("kind"):
-        case "begun" | "ended" as kind:
+        case "begun" | "retry" | "ended" as kind:
             return JournalLine(
                 kind=kind,
                 id=AttemptId(
@@ -126,6 +145,16 @@ def journal_line(stored: Stored) -> JournalLine:
                 locator=text_field(stored, "locator"),
                 at=text_field(stored, "at"),
                 worker=text_field(stored, "worker", ""),
+                waiting=_waiting(stored) if kind == "retry" else None,
             )
         case other:
-            raise StoredFieldError(name="kind", found=other, expected="'begun' or 'ended'")
+            raise StoredFieldError(name="kind", found=other, expected="'begun', 'retry' or 'ended'")
+
+
+def _waiting(stored: Stored) -> Waiting:
+    return Waiting(
+        next_try=integer_field(stored, "try"),
+        of=integer_field(stored, "of"),
+        reason=text_field(stored, "reason"),
+        wait_ms=integer_field(stored, "waitMs"),
+    )

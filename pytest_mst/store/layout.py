@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_mst.domain.run import AttemptId
@@ -19,6 +20,13 @@ class RunLayout:
     results_dir: Path
     eval_name: str
     run_id: str
+    folder: Path | None = field(default=None, repr=False)
+    """Where the run lies, where that is not where its eval's name and its id put it."""
+    places: Mapping[AttemptId, str] = field(
+        default_factory=dict, repr=False, compare=False, hash=False
+    )
+    """Where attempts lie below `traces` and the other folders, without the file's ending, where
+    an older tool named folders in another way."""
     eval_dir: Path = field(init=False)
     run_dir: Path = field(init=False)
     _root: str = field(init=False, repr=False)
@@ -26,7 +34,7 @@ class RunLayout:
     def __post_init__(self) -> None:
         eval_dir = self.results_dir / safe_name(self.eval_name)
         object.__setattr__(self, "eval_dir", eval_dir)
-        run_dir = eval_dir / "runs" / _run_folder(self.run_id)
+        run_dir = self.folder or eval_dir / "runs" / _run_folder(self.run_id)
         object.__setattr__(self, "run_dir", run_dir)
         object.__setattr__(self, "_root", str(run_dir))
 
@@ -56,6 +64,16 @@ class RunLayout:
         return self.run_dir / "journal.jsonl"
 
     @property
+    def stops(self) -> Path:
+        """What keeps attempts from beginning, in the order it was met."""
+        return self.run_dir / "stops.jsonl"
+
+    @property
+    def backoff_dir(self) -> Path:
+        """The folder with one file for each endpoint that attempts were told to leave alone."""
+        return self.run_dir / "backoff"
+
+    @property
     def scores_dir(self) -> Path:
         """The folder with one folder for each grader."""
         return self.run_dir / "scores"
@@ -74,11 +92,11 @@ class RunLayout:
 
     def trace_file(self, attempt: AttemptId) -> str:
         """Return `trace` as text: paths as objects are a good part of the time a file takes."""
-        return f"{self._root}/traces/{_attempt_path(attempt)}.json"
+        return f"{self._root}/traces/{self._place(attempt)}.json"
 
     def writes_file(self, attempt: AttemptId) -> str:
         """Return `writes` as text."""
-        return f"{self._root}/writes/{_attempt_path(attempt)}.jsonl"
+        return f"{self._root}/writes/{self._place(attempt)}.jsonl"
 
     def score_file(self, grader: str, attempt: AttemptId) -> str:
         """Return `score` as text."""
@@ -86,7 +104,21 @@ class RunLayout:
 
     def score_in(self, folder: str, attempt: AttemptId) -> str:
         """Return the score of one attempt in one of the folders of `scores_dir`, as text."""
-        return f"{self._root}/scores/{folder}/{_attempt_path(attempt)}.json"
+        return f"{self._root}/scores/{folder}/{self._place(attempt)}.json"
+
+    def _place(self, attempt: AttemptId) -> str:
+        """Return where an attempt's files lie below each of the run's folders."""
+        return self.places.get(attempt) or _attempt_path(attempt)
+
+    @property
+    def lock(self) -> Path:
+        """Held by the processes that the run is in use by."""
+        return self.run_dir / "lock"
+
+    def superseded(self, stamp: str) -> RunLayout:
+        """Return where the files are that were replaced at one time, laid out as in the run."""
+        folder = self.run_dir / "superseded" / _run_folder(stamp)
+        return replace(self, folder=folder)
 
     def server_log(self, variant: str, label: str) -> Path:
         """Return what a server wrote to its standard error for one variant."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_mst.domain.attempt import AttemptRecord, attempt_from_json
 from pytest_mst.domain.ending import Ending
 from pytest_mst.domain.errors import StoreError
-from pytest_mst.domain.plan import RunPlan
-from pytest_mst.domain.run import AttemptId
-from pytest_mst.domain.score import GradeOutcome, GraderFailure
+from pytest_mst.domain.run import AttemptId, locator
+from pytest_mst.domain.score import GradedAttempt, GradeOutcome, GraderFailure
 from pytest_mst.domain.stored_field import (
     Stored,
     object_field,
@@ -23,7 +21,9 @@ from pytest_mst.domain.stored_field import (
 from pytest_mst.domain.write import WriteEntry, write_from_json
 from pytest_mst.store.failure import store_error
 from pytest_mst.store.journal import TornLine, json_lines
+from pytest_mst.store.json_file import Unreadable, format_problem, read_object
 from pytest_mst.store.layout import RunLayout
+from pytest_mst.store.legacy import is_legacy, score_as_current, trial_as_current
 from pytest_mst.store.names import safe_name
 from pytest_mst.store.scores import score_from_json
 
@@ -73,6 +73,11 @@ class StoredAttempt:
         return self.record.duration_ms
 
     @property
+    def graded(self) -> GradedAttempt:
+        """The attempt as verdicts need it."""
+        return GradedAttempt(self.id.trial, self.ending, self.outcomes)
+
+    @property
     def grading_error(self) -> str | None:
         """Why a grader could not run."""
         return self.record.grading_error
@@ -91,29 +96,16 @@ def read_document(path: Path) -> Stored | None:
     """Read a stored file that is one JSON object; `None` where there is none.
 
     Raises:
-        StoreError: the file is there and cannot be read.
+        StoreError: the file is there and cannot be read, or is of a format that is not known.
 
     """
-    stored = _read_object(path)
-    if isinstance(stored, _Unreadable):
+    stored = read_object(path)
+    if isinstance(stored, Unreadable):
         raise StoreError(str(path), stored.problem)
+    problem = None if stored is None else format_problem(stored)
+    if problem is not None:
+        raise StoreError(str(path), problem, "read it with the version that wrote it")
     return stored
-
-
-def read_attempts(layout: RunLayout, plan: RunPlan) -> Iterator[StoredAttempt | UnreadableAttempt]:
-    """Yield the planned attempts that are on disk, in the plan's order.
-
-    Files of others beside them are neither read nor touched.
-
-    Raises:
-        StoreError: the folder of scores is there and cannot be listed.
-
-    """
-    folders = score_folders(layout)
-    for attempt in plan.attempts:
-        stored = read_attempt(layout, attempt, folders)
-        if stored is not None:
-            yield stored
 
 
 def read_attempt(
@@ -131,13 +123,21 @@ def read_attempt(
 
     """
     path = layout.trace_file(attempt)
-    stored = _read_object(path)
+    stored = read_object(path)
     if stored is None:
         return None
-    if isinstance(stored, _Unreadable):
+    if isinstance(stored, Unreadable):
         return UnreadableAttempt(attempt, path, stored.problem)
+    problem = format_problem(stored)
+    if problem is not None:
+        return UnreadableAttempt(attempt, path, problem)
     try:
-        record = attempt_from_json(stored)
+        legacy = is_legacy(stored)
+        record = attempt_from_json(trial_as_current(stored, layout) if legacy else stored)
+        if not record.locator:
+            record = replace(record, locator=locator(layout.run_id, record.id))
+        if record.id != attempt:
+            return UnreadableAttempt(attempt, path, f"is of another attempt: {record.id}")
         agreement = optional_object_field(stored, "agreement")
     except ValueError as error:
         return UnreadableAttempt(attempt, path, str(error))
@@ -146,7 +146,8 @@ def read_attempt(
     except StoreError as error:
         return UnreadableAttempt(attempt, error.path, error.problem)
     there = score_folders(layout) if folders is None else folders
-    return StoredAttempt(record, _outcomes(layout, record, there), agreement, writes)
+    outcomes = _outcomes(layout, attempt, record, there, legacy=legacy)
+    return StoredAttempt(record, outcomes, agreement, writes)
 
 
 def score_folders(layout: RunLayout) -> list[str]:
@@ -185,13 +186,19 @@ def read_writes(layout: RunLayout, attempt: AttemptId) -> WriteRecord:
 
 
 def _outcomes(
-    layout: RunLayout, record: AttemptRecord, folders: Sequence[str]
+    layout: RunLayout,
+    attempt: AttemptId,
+    record: AttemptRecord,
+    folders: Sequence[str],
+    *,
+    legacy: bool,
 ) -> tuple[GradeOutcome, ...]:
     """Read the scores there are, and name the graders that are still to score the trial."""
     expected = {safe_name(grader): grader for grader in record.graders}
     outcomes: list[GradeOutcome] = []
     for folder in folders:
-        outcome = _score(layout.score_in(folder, record.id), expected.get(folder, folder))
+        path = layout.score_in(folder, attempt)
+        outcome = _score(path, expected.get(folder, folder), legacy=legacy)
         if outcome is not None:
             expected.pop(folder, None)
             outcomes.append(outcome)
@@ -201,32 +208,19 @@ def _outcomes(
     return (*outcomes, *(GraderFailure(name, NO_SCORE) for name in expected.values()))
 
 
-def _score(path: str, grader: str) -> GradeOutcome | None:
-    stored = _read_object(path)
+def _score(path: str, grader: str, *, legacy: bool) -> GradeOutcome | None:
+    stored = read_object(path)
     if stored is None:
         return None
-    if isinstance(stored, _Unreadable):
+    if isinstance(stored, Unreadable):
         return GraderFailure(grader, f"{path}: {stored.problem}")
+    problem = format_problem(stored)
+    if problem is not None:
+        return GraderFailure(grader, f"{path}: {problem}")
     try:
-        return score_from_json(text_field(stored, "grader"), object_field(stored, "score"))
+        score = object_field(stored, "score")
+        if legacy:
+            score = score_as_current(score)
+        return score_from_json(text_field(stored, "grader"), score)
     except ValueError as error:
         return GraderFailure(grader, f"{path}: cannot be read: {error}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Unreadable:
-    problem: str
-
-
-def _read_object(path: str | Path) -> Stored | _Unreadable | None:
-    """Read a file that is one JSON object: torn, of another kind or closed to us is told."""
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123 - several times cheaper, many files
-            stored = json.loads(file.read())
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        return _Unreadable(store_error(path, "read", error).problem)
-    except (ValueError, RecursionError) as error:
-        return _Unreadable(f"cannot be read as JSON: {error}")
-    return stored if isinstance(stored, dict) else _Unreadable("is not a JSON object")

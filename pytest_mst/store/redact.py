@@ -22,6 +22,7 @@ FORMAT_WORDS = """
     redactStoredResponses environment writeMode declaredWrites unhinted toolsHash protocol
     durationMs infrastructureError gradingError agreement unreportedWrites unrecordedWrites
     unclassifiedCalls graderFailures clientError stoppedBy retryable accepted arguments
+    keyParts keyScheme gradingKey toolsKey toolHashes superseded replaced resumptions cannotHelp
     unclassified evidence passRate trialPassRate writeCase timestamp
 """
 """The words of the stored format, which every run holds anyway. A value that is one of them, or
@@ -49,6 +50,11 @@ class Redactor:
         # longest first: a secret may hold another
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
         self._in_json = [_escaped(form) for form in self._forms]
+
+    @property
+    def longest_bytes(self) -> int:
+        """The length of the longest text that is replaced, in UTF-8."""
+        return max((len(form.encode(errors="replace")) for form in self._forms), default=0)
 
     def text(self, text: str) -> str:
         """Return the text with every secret in it replaced, also where it is JSON-escaped."""

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 
 from pytest_mst.domain.attempt import AttemptRecord, Try, attempt_from_json
-from pytest_mst.domain.ending import Broke, InfrastructureFailure, Trial
 from pytest_mst.domain.plan import ToolCounts, plan_from_json, tools_hash
 from pytest_mst.domain.run import AttemptId, locator, utc_text
 from pytest_mst.domain.stored_field import StoredFieldError, integer_field
@@ -72,37 +71,6 @@ def test_durations_are_never_stored_below_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "ending"),
-    [
-        (
-            {"infrastructureError": True, "error": "gone"},
-            InfrastructureFailure(Broke.CLIENT_APP, "gone", retryable=True),
-        ),
-        ({"infrastructureError": False}, Trial()),
-        ({"infrastructureError": False, "error": "odd"}, Trial(client_error="odd")),
-    ],
-)
-def test_an_attempt_that_an_older_tool_stored_gets_an_ending(
-    stored: dict[str, object], ending: object
-) -> None:
-    older = {
-        "format": "mst.run/v1",
-        "kind": "trial",
-        "runId": "r",
-        "variant": "default",
-        "caseId": "a",
-        "datasetName": "d",
-        "trial": 0,
-        "durationMs": 12.6,
-        "someFieldOfTheirs": [1],
-        **stored,
-    }
-    read = attempt_from_json(older)
-    assert read.ending == ending
-    assert read.duration_ms == 13
-
-
-@pytest.mark.parametrize(
     ("field", "value"),
     [
         ("kind", "score"),
@@ -110,6 +78,7 @@ def test_an_attempt_that_an_older_tool_stored_gets_an_ending(
         ("durationMs", float("inf")),
         ("caseId", None),
         ("trace", []),
+        ("ending", None),
     ],
 )
 def test_a_field_of_a_wrong_type_is_named(field: str, value: object) -> None:

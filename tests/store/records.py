@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,12 @@ from pytest_mst.domain.trace import Trace, TraceEvent
 from pytest_mst.domain.write import WriteEntry, WriteMode, WriteTarget
 from pytest_mst.store.append import RunWriter
 from pytest_mst.store.layout import RunLayout
+from pytest_mst.store.read import (
+    StoredAttempt,
+    UnreadableAttempt,
+    read_attempt,
+    score_folders,
+)
 
 RUN_ID = "20261130T094500Z-7f3c2a"
 AT = "2026-11-30T09:45:00.000Z"
@@ -29,6 +36,22 @@ def layout_in(folder: Path, run_id: str = RUN_ID) -> RunLayout:
 
 def writer_in(folder: Path, *, secrets: tuple[str, ...] = ()) -> RunWriter:
     return RunWriter(layout_in(folder), secrets=secrets)
+
+
+def read_attempts(layout: RunLayout, plan: RunPlan) -> Iterator[StoredAttempt | UnreadableAttempt]:
+    """Yield the planned attempts that are on disk, in the plan's order.
+
+    Files of others beside them are neither read nor touched.
+
+    Raises:
+        StoreError: the folder of scores is there and cannot be listed.
+
+    """
+    folders = score_folders(layout)
+    for attempt in plan.attempts:
+        stored = read_attempt(layout, attempt, folders)
+        if stored is not None:
+            yield stored
 
 
 def attempt_id(trial: int = 0, case: str = "post-summary", variant: str = "default") -> AttemptId:

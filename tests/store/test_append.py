@@ -19,7 +19,7 @@ from pytest_mst.domain.evidence import Evidence
 from pytest_mst.domain.score import GradeOutcome, GraderFailure, Score, Unknown
 from pytest_mst.domain.trace import Trace, TraceEvent
 from pytest_mst.store.append import RunWriter
-from pytest_mst.store.journal import JournalLine, TornLine, begun, read_journal
+from pytest_mst.store.journal import JournalLine, TornLine, Waiting, begun, read_journal
 from pytest_mst.store.read import StoredAttempt, read_attempt, read_writes
 from tests.store.records import AT, LOST, attempt_id, entry, layout_in, record, writer_in
 
@@ -254,6 +254,22 @@ def test_a_line_that_a_dying_process_left_torn_costs_no_other_line(tmp_path: Pat
         TornLine,
         JournalLine,
     ]
+
+
+def test_an_attempt_that_is_tried_again_is_still_under_way(tmp_path: Path) -> None:
+    writer, id_ = writer_in(tmp_path), attempt_id()
+    writer.begun(id_, "@abc")
+    writer.retrying(id_, "@abc", next_try=2, of=4, reason="rate_limit", wait_ms=8000, at=AT)
+    first, second = read_journal(writer.layout)
+    assert isinstance(second, JournalLine)
+    assert second == JournalLine(
+        "retry", id_, "@abc", AT, waiting=Waiting(2, 4, "rate_limit", 8000)
+    )
+    assert begun(writer.layout) == {id_: first}
+    writer.ended(id_, "@abc", Trial())
+    writer.retrying(id_, "@abc", next_try=2, of=4, reason="rate_limit", wait_ms=8000)
+    assert begun(writer.layout) == {}
+    writer.close()
 
 
 def test_a_write_record_is_there_entry_by_entry(tmp_path: Path) -> None:

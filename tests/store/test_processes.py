@@ -13,9 +13,17 @@ from pathlib import Path
 from pytest_mst.store.append import RunWriter
 from pytest_mst.store.journal import JournalLine, begun, read_journal
 from pytest_mst.store.layout import RunLayout
-from pytest_mst.store.read import StoredAttempt, read_attempts, read_writes
+from pytest_mst.store.read import StoredAttempt, read_writes
 from pytest_mst.store.run_id import new_run_id
-from tests.store.records import attempt_id, case_of, layout_in, plan_of, record, writer_in
+from tests.store.records import (
+    attempt_id,
+    case_of,
+    layout_in,
+    plan_of,
+    read_attempts,
+    record,
+    writer_in,
+)
 
 ROOT = Path(__file__).parents[2]
 ENDLESS_WRITER = """

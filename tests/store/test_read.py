@@ -24,7 +24,6 @@ from pytest_mst.store.read import (
     StoredAttempt,
     UnreadableAttempt,
     read_attempt,
-    read_attempts,
     read_document,
     read_writes,
 )
@@ -37,6 +36,7 @@ from tests.store.records import (
     entry,
     json_objects,
     plan_of,
+    read_attempts,
     record,
     texts,
     writer_in,
