@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from functools import partial
 
 import anyio
 
+from pytest_mst.attempt.clock import Clock
 from pytest_mst.attempt.job import BODY, AttemptJob
-from pytest_mst.attempt.unexpected import failure_of, proxy_failure
+from pytest_mst.attempt.retry import Away, Tried, Tries
+from pytest_mst.attempt.retry_policy import hint_of, unanswered
+from pytest_mst.attempt.run_rules import NO_RULES, RunRules
+from pytest_mst.attempt.unexpected import failure_of, proxy_failure, retry_of
 from pytest_mst.clients.client import Client, ClientRequest, TraceLog
 from pytest_mst.clients.limits import run_within_limits
-from pytest_mst.domain.attempt import AttemptRecord
+from pytest_mst.domain.attempt import AttemptRecord, Try
 from pytest_mst.domain.ending import Broke, Ending, InfrastructureFailure, Trial
 from pytest_mst.domain.errors import StoreError
-from pytest_mst.domain.run import utc_text
+from pytest_mst.domain.failure_class import FailurePhase
+from pytest_mst.domain.retry import RetryHint
 from pytest_mst.domain.score import GradedAttempt, GradeOutcome, GraderFailure
 from pytest_mst.domain.trace import Trace, TraceEvent
-from pytest_mst.domain.write import WriteEntry
+from pytest_mst.domain.write import WriteEntry, WriteMode
 from pytest_mst.grading.agreement import agreement
 from pytest_mst.grading.grader import TrialFacts
 from pytest_mst.grading.select import applicable, grade
@@ -54,44 +59,73 @@ class SoFar:
     log: TraceLog
     entries: list[WriteEntry] = field(default_factory=list)
     calls: list[ObservedCall] = field(default_factory=list)
+    tries: list[Try] = field(default_factory=list)
+    phase: FailurePhase = "setup"
+    error: BaseException | None = None
+    """What was raised last, where the attempt broke."""
 
 
-@dataclass(slots=True)
-class Clock:
-    """When an attempt began, and how long it has taken by a clock that does not jump."""
-
-    started_at: str = field(default_factory=lambda: utc_text(datetime.now(UTC)))
-    _start_s: float = field(default_factory=time.perf_counter)
-
-    @property
-    def elapsed_ms(self) -> int:
-        """Whole milliseconds since the start."""
-        return round((time.perf_counter() - self._start_s) * 1000)
-
-
-async def collect(job: AttemptJob, hub: Hub, writer: RunWriter) -> FinishedAttempt:
+async def collect(
+    job: AttemptJob,
+    hub: Hub,
+    writer: RunWriter,
+    rules: RunRules = NO_RULES,
+    *,
+    away: Away = nullcontext,
+) -> FinishedAttempt:
     """Make one attempt, grade it where code can, and store all of it.
 
     Whatever happens inside the attempt becomes its ending. Being cancelled ends it as cut short:
     that is stored, and the cancellation goes on.
+
+    Args:
+        job: the attempt.
+        hub: the servers' connections.
+        writer: the run's writer.
+        rules: the run's rules.
+        away: entered while the attempt only waits to be tried again.
+
     """
     clock = Clock()
-    so_far = SoFar(TraceLog(servers=tuple(job.target.servers)))
+    tries = Tries(job, writer, rules, clock, away)
+    so_far = SoFar(TraceLog(servers=tuple(job.target.servers)), tries=tries.made)
 
     def finish(ending: Ending) -> FinishedAttempt:
         return store_attempt(job, writer, so_far, ending, clock)
 
-    if job.target.failure is not None:
-        return finish(job.target.failure)
+    if job.target.failure is not None:  # of every attempt of the variant alike: no gate to close
+        return finish(rules.heard(job.target.failure, "setup", None))
     try:
         writer.begun(job.id, job.locator)
-        ending = await _within_deadline(job, hub, writer, so_far)
+        ending = await _within_deadline(job, hub, writer, so_far, tries)
     except StoreError as error:
-        return finish(not_stored(error))
+        return finish(rules.judged(job.id, not_stored(error), "collection", error))
     except anyio.get_cancelled_exc_class():
         finish(CUT_SHORT)
         raise
+    if isinstance(ending, InfrastructureFailure):
+        raised, so_far.error = so_far.error, None  # let go: it holds on to all it came through
+        ending = rules.judged(job.id, ending, so_far.phase, raised)
     return finish(ending)
+
+
+async def broken(
+    job: AttemptJob,
+    writer: RunWriter,
+    rules: RunRules,
+    failure: InfrastructureFailure,
+    raised: BaseException | None,
+) -> FinishedAttempt:
+    """Store an attempt that ended before its client could begin, once it is judged.
+
+    What was known when the eval was loaded is so for every attempt alike and closes no gate.
+    """
+    if failure == job.target.failure:
+        failure = rules.heard(failure, "setup", raised)
+    else:
+        failure = rules.judged(job.id, failure, "setup", raised)
+    nothing = SoFar(TraceLog(servers=tuple(job.target.servers)))
+    return store_attempt(job, writer, nothing, failure, Clock())
 
 
 CUT_SHORT = InfrastructureFailure(
@@ -106,16 +140,29 @@ def not_stored(error: StoreError) -> InfrastructureFailure:
     )
 
 
-async def _within_deadline(job: AttemptJob, hub: Hub, writer: RunWriter, so_far: SoFar) -> Ending:
+async def _within_deadline(
+    job: AttemptJob, hub: Hub, writer: RunWriter, so_far: SoFar, tries: Tries
+) -> Ending:
     with anyio.move_on_after(job.timeout_s) as deadline:
-        ending = await _act(job, hub, writer, so_far)
+        ending = await _act(job, hub, writer, so_far, tries=tries, deadline=deadline)
     if deadline.cancelled_caught:
-        return deadline_passed(job)
+        quiet = not so_far.calls and so_far.log == TraceLog(servers=so_far.log.servers)
+        return deadline_passed(job, tries, quiet=quiet)
     return ending
 
 
-def deadline_passed(job: AttemptJob) -> InfrastructureFailure:
-    """Return the ending of an attempt that our deadline cut off."""
+def deadline_passed(job: AttemptJob, tries: Tries, *, quiet: bool) -> InfrastructureFailure:
+    """Return the ending of an attempt that our deadline cut off.
+
+    Args:
+        job: the attempt.
+        tries: its tries.
+        quiet: nothing was seen of the client in the last one, so that what the endpoint said
+            to the one before is the last that is known of it.
+
+    """
+    if quiet and tries.last_answer is not None:
+        return unanswered(tries.last_answer, job.timeout_s)
     return InfrastructureFailure(
         Broke.DEADLINE,
         f"no end after {job.timeout_s:g} s, which is the deadline (`timeout`)",
@@ -123,22 +170,36 @@ def deadline_passed(job: AttemptJob) -> InfrastructureFailure:
     )
 
 
-async def _act(job: AttemptJob, hub: Hub, writer: RunWriter, so_far: SoFar) -> Ending:
+async def _act(
+    job: AttemptJob,
+    hub: Hub,
+    writer: RunWriter,
+    so_far: SoFar,
+    *,
+    tries: Tries,
+    deadline: anyio.CancelScope,
+) -> Ending:
     """Open the boundary, let the client act, and say how that ended."""
     ending: Ending
     with writer.write_sink(job.id) as sink:
         try:
+            held = await tries.after_others(deadline)
+            if held is not None:
+                return held
             async with hub.open_attempt(
                 job.target.servers, sink, trial_id=job.trial_id
             ) as boundary:
                 so_far.entries, so_far.calls = boundary.entries, boundary.calls
-                ending = await _run_client(job, boundary, so_far.log)
+                once = partial(_run_client, job, boundary, so_far)
+                ending = await tries.run(once, deadline)
         except Exception as error:  # noqa: BLE001 - around one attempt: whatever it is, it ends it
             ending = proxy_failure(error)
+            so_far.error = error
     return ending
 
 
-async def _run_client(job: AttemptJob, boundary: Boundary, log: TraceLog) -> Ending:
+async def _run_client(job: AttemptJob, boundary: Boundary, so_far: SoFar, number: int) -> Tried:
+    so_far.log = TraceLog(servers=so_far.log.servers)  # a try that failed leaves nothing in it
     request = ClientRequest(
         input=job.input,
         trial=job.id.trial,
@@ -146,15 +207,25 @@ async def _run_client(job: AttemptJob, boundary: Boundary, log: TraceLog) -> End
         model=job.model,
         options=job.options,
         tools=boundary,
-        trace=log,
+        trace=so_far.log,
+        attempt_try=number,
         session=boundary,
     )
-    return await ending_of(job.target.client, request, boundary)
+    so_far.phase = "client"
+    tried = await ending_of(job.target.client, request, boundary)
+    so_far.error = tried.error
+    return tried
 
 
-async def ending_of(client: Client, request: ClientRequest, boundary: Boundary) -> Ending:
-    """Run a client, and say how that ended; what the boundary lost comes before its words."""
+async def ending_of(client: Client, request: ClientRequest, boundary: Boundary) -> Tried:
+    """Run a client, and say how that ended; what the boundary lost comes before its words.
+
+    It can be tried again where the client says so and nothing came to the boundary meanwhile.
+    """
     ending: Ending
+    hint: RetryHint | None = None
+    raised: BaseException | None = None
+    calls_before = len(boundary.calls)
     try:
         ending = await run_within_limits(client, request)
         request.trace.check()
@@ -165,8 +236,12 @@ async def ending_of(client: Client, request: ClientRequest, boundary: Boundary) 
         if isinstance(error, anyio.get_cancelled_exc_class()) and _asked_to_end():
             raise
         ending = failure_of(error)
+        hint = hint_of(ending, retry_of(error))
+        raised = error
     await anyio.lowlevel.checkpoint_if_cancelled()  # a client may keep it to itself
-    return boundary.lost.failure if boundary.lost is not None else ending
+    if boundary.lost is not None:
+        return Tried(boundary.lost.failure, error=boundary.lost)
+    return Tried(ending, hint if len(boundary.calls) == calls_before else None, raised)
 
 
 def _asked_to_end() -> bool:
@@ -192,7 +267,7 @@ def store_attempt(
     outcomes: tuple[GradeOutcome, ...] = ()
     try:
         if isinstance(ending, Trial):
-            facts = _facts(job, record, ending, entries)
+            facts = trial_facts(job, record, ending, entries, job.target.modes)
             graders = applicable(facts, job.graders)
             names = tuple(grader.name for grader in graders)
             record = replace(record, graders=(*names, BODY) if job.has_body else names)
@@ -208,6 +283,12 @@ def store_attempt(
     return FinishedAttempt(job, record, entries, outcomes, tuple(so_far.calls))
 
 
+def unstored(job: AttemptJob, error: StoreError) -> FinishedAttempt:
+    """Return an attempt that did not begin, because it could not have been written down."""
+    nothing = SoFar(TraceLog(servers=tuple(job.target.servers)))
+    return FinishedAttempt(job, record_of(job, nothing, not_stored(error), Clock()), (), ())
+
+
 def record_of(job: AttemptJob, so_far: SoFar, ending: Ending, clock: Clock) -> AttemptRecord:
     """Return an attempt as it stands: its trace, and whether that agrees with the record."""
     trace = _trace(so_far, ending)
@@ -218,16 +299,30 @@ def record_of(job: AttemptJob, so_far: SoFar, ending: Ending, clock: Clock) -> A
         started_at=clock.started_at,
         duration_ms=clock.elapsed_ms,
         ending=ending,
-        key=job.key,
+        key=job.identity.key,
+        key_parts=job.identity.parts,
+        grading_key=job.identity.grading_key,
+        tools_key=job.identity.tools,
         trace=trace,
         agreement=agreement(trace, so_far.entries, job.target.tools),
+        tries=tuple(so_far.tries),
     )
 
 
 def store_outcomes(
-    writer: RunWriter, record: AttemptRecord, outcomes: Sequence[GradeOutcome]
+    writer: RunWriter,
+    record: AttemptRecord,
+    outcomes: Sequence[GradeOutcome],
+    *,
+    always: bool = False,
 ) -> AttemptRecord:
     """Write scores down; what could not run is said in the trial's own file.
+
+    Args:
+        writer: the run's writer.
+        record: the trial.
+        outcomes: what its graders said.
+        always: write the trial's own file too, whatever they said; it comes last.
 
     Raises:
         StoreError: the files could not be written.
@@ -239,16 +334,21 @@ def store_outcomes(
         for outcome in outcomes
         if isinstance(outcome, GraderFailure)
     ]
-    if failures:
+    if failures or always:
         earlier = [record.grading_error] if record.grading_error else []
-        record = replace(record, grading_error="\n".join([*earlier, *failures]))
+        record = replace(record, grading_error="\n".join([*earlier, *failures]) or None)
         writer.attempt(record)
     return record
 
 
-def _facts(
-    job: AttemptJob, record: AttemptRecord, ending: Trial, entries: tuple[WriteEntry, ...]
+def trial_facts(
+    job: AttemptJob,
+    record: AttemptRecord,
+    ending: Trial,
+    entries: tuple[WriteEntry, ...],
+    modes: Mapping[str, WriteMode],
 ) -> TrialFacts:
+    """Return what graders see of a trial; `modes` are those that it was collected under."""
     assert record.trace is not None  # a trial has a trace
     assert record.agreement is not None
     return TrialFacts(
@@ -257,7 +357,7 @@ def _facts(
         trace=record.trace,
         writes=entries,
         agreement=record.agreement,
-        modes=job.target.modes,
+        modes=modes,
         declared_writes=job.declared_writes,
     )
 

@@ -5,15 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pytest_mst.clients.client import Client, ClientRequest
+from pytest_mst.clients.client import Client, ClientRequest, endpoint_of
 from pytest_mst.clients.function import FunctionClient
 from pytest_mst.domain.case import Case
 from pytest_mst.domain.ending import InfrastructureFailure
-from pytest_mst.domain.json_value import JsonObject, content_hash
+from pytest_mst.domain.identity import Identity
+from pytest_mst.domain.json_value import JsonObject
+from pytest_mst.domain.resumption import Decision, Step
 from pytest_mst.domain.run import AttemptId
 from pytest_mst.domain.write import ServerTools, WriteMode
 from pytest_mst.grading.grader import Grader
 from pytest_mst.proxy.upstream_spec import AttemptServer
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What a run that is taken up again makes of one attempt."""
+
+    decision: Decision
+    stamp: str
+    """Names the folder of what is replaced."""
+    before: str | None = None
+    """When what is stored of the attempt began, by which it is told from what is made since."""
+    modes: Mapping[str, WriteMode] | None = None
+    """Of the servers when the run was started, by label; `None` where nobody knows."""
+
+    @property
+    def stands(self) -> bool:
+        """Whether the attempt is not made: what is stored of it is kept, or only graded again."""
+        return self.decision.step is not Step.COLLECT
+
 
 BODY = "body"
 """The grader that is the body of a Python case."""
@@ -63,10 +84,14 @@ class AttemptJob:
     timeout_s: float
     """Our deadline."""
     graders: tuple[Grader, ...]
+    identity: Identity
+    """What it is an attempt of."""
     declared_writes: bool = False
     """The case is marked as making writes, without saying which."""
     has_body: bool = False
     """A test body grades too, once the attempt has ended."""
+    again: Again | None = None
+    """What a run that is taken up again makes of it; `None` in a run's first session."""
 
     @property
     def trial_id(self) -> str:
@@ -90,17 +115,6 @@ class AttemptJob:
         return self.case.model or self.target.model
 
     @property
-    def key(self) -> str:
-        """The collection key: a hash of what could change what the client did."""
-        return content_hash(
-            {
-                "variant": self.id.variant,
-                "case": self.id.case,
-                "input": self.target.input_template.replace("{{input}}", self.case.input),
-                "client": self.target.client.name,
-                "model": self.model,
-                "options": self.options,
-                "servers": self.target.definitions,
-                "modes": {label: mode.value for label, mode in self.target.modes.items()},
-            }
-        )
+    def endpoint(self) -> str:
+        """What stands for the API that the client asks: those who ask the same wait together."""
+        return endpoint_of(self.target.client, self.options, self.model)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 
 import anyio
 
+from pytest_mst.attempt.again import clear_away, put_back
+from pytest_mst.attempt.clock import Clock
 from pytest_mst.attempt.collect import (
     CUT_SHORT,
-    Clock,
     FinishedAttempt,
     SoFar,
     deadline_passed,
@@ -18,10 +20,13 @@ from pytest_mst.attempt.collect import (
     store_attempt,
 )
 from pytest_mst.attempt.job import AttemptJob
+from pytest_mst.attempt.retry import Tried, Tries
+from pytest_mst.attempt.run_rules import NO_RULES, RunRules
 from pytest_mst.clients.client import ClientRequest, TraceLog
 from pytest_mst.domain.attempt import AttemptRecord
 from pytest_mst.domain.ending import Ending, InfrastructureError, InfrastructureFailure, Trial
 from pytest_mst.domain.errors import StoreError
+from pytest_mst.domain.failure_class import FailurePhase
 from pytest_mst.proxy.boundary import Boundary
 from pytest_mst.proxy.hub import Hub
 from pytest_mst.store.append import RunWriter
@@ -33,12 +38,16 @@ class LiveAttempt:
     The boundary is entered and left in one task of its own, as its tasks need.
     """
 
-    def __init__(self, job: AttemptJob, hub: Hub, writer: RunWriter) -> None:
+    def __init__(
+        self, job: AttemptJob, hub: Hub, writer: RunWriter, rules: RunRules = NO_RULES
+    ) -> None:
         self._job = job
         self._hub = hub
         self._writer = writer
+        self._rules = rules
         self._clock = Clock()
-        self._so_far = SoFar(TraceLog(servers=tuple(job.target.servers)))
+        self._tries = Tries(job, writer, rules, self._clock)
+        self._so_far = SoFar(TraceLog(servers=tuple(job.target.servers)), tries=self._tries.made)
         self._done = anyio.Event()
         self._closed = anyio.Event()
         self._acting = 0
@@ -64,6 +73,7 @@ class LiveAttempt:
         if self._job.target.failure is not None:
             raise InfrastructureError.of(self._job.target.failure)
         try:
+            clear_away(self._job, self._writer)
             self._writer.begun(self._job.id, self._job.locator)
         except StoreError as error:
             raise InfrastructureError.of(not_stored(error)) from error
@@ -108,7 +118,10 @@ class LiveAttempt:
         self._inputs += 1
         self._acting += 1
         try:
-            self._ending = _of_both(self._ending, await self._end_of(request, self.boundary))
+            ending = await self._end_of(request, self.boundary)
+            if isinstance(ending, InfrastructureFailure):
+                ending = self._judged(ending, "client", self._so_far.error)
+            self._ending = _of_both(self._ending, ending)
         finally:
             self._acting -= 1
             self._still.set()
@@ -117,24 +130,73 @@ class LiveAttempt:
         return record_of(self._job, self._so_far, self._ending, self._clock)
 
     async def _end_of(self, request: ClientRequest, boundary: Boundary) -> Ending:
-        with anyio.move_on_after(self._job.timeout_s):
-            return await ending_of(self._job.target.client, request, boundary)
-        return deadline_passed(self._job)
+        before, calls_before = request.trace.copy(), len(boundary.calls)
 
-    async def finish(self, failure: InfrastructureFailure | None) -> FinishedAttempt:
+        async def once(number: int) -> Tried:
+            if number:
+                self._so_far.log = before.copy()  # a try that failed leaves nothing in it
+            asked = replace(request, trace=self._so_far.log, attempt_try=number)
+            tried = await ending_of(self._job.target.client, asked, boundary)
+            self._so_far.error = tried.error
+            return tried
+
+        with anyio.move_on_after(self._job.timeout_s) as deadline:
+            held = await self._tries.after_others(deadline)
+            return held or await self._tries.run(once, deadline)
+        quiet = self._so_far.log == before and len(boundary.calls) == calls_before
+        return deadline_passed(self._job, self._tries, quiet=quiet)
+
+    async def finish(
+        self,
+        failure: InfrastructureFailure | None,
+        phase: FailurePhase = "body",
+        raised: BaseException | None = None,
+    ) -> FinishedAttempt:
         """Close the boundary, grade what can be, and store all of it.
 
         Args:
             failure: why the attempt is no trial, where the body says so. What the boundary
                 lost, or how the client ended, comes first.
+            phase: where it is said: in the body, or in a fixture before it.
+            raised: the exception that it was told from.
 
         """
         await self._close()
-        lost = self.boundary.lost if self.boundary is not None else None
         if self._ending is None:  # no `mst.run`: the body is the client
             self._so_far.log.evidence = "observed"
-        ending: Ending = lost.failure if lost is not None else self._ending or failure or Trial()
+        ending = self._ending_with(failure, phase, raised)
         return store_attempt(self._job, self._writer, self._so_far, ending, self._clock)
+
+    def _ending_with(
+        self,
+        failure: InfrastructureFailure | None,
+        phase: FailurePhase,
+        raised: BaseException | None,
+    ) -> Ending:
+        if isinstance(self._ending, InfrastructureFailure):
+            return self._ending  # judged when the input ended
+        lost = self.boundary.lost if self.boundary is not None else None
+        if lost is not None:
+            return self._judged(lost.failure, "client", lost)
+        if self._ending is None and failure is not None:
+            return self._judged(failure, phase, raised)
+        return self._ending or Trial()
+
+    def _judged(
+        self, failure: InfrastructureFailure, phase: FailurePhase, raised: BaseException | None
+    ) -> InfrastructureFailure:
+        self._so_far.error = None
+        return self._rules.judged(self._job.id, failure, phase, raised)
+
+    async def withdraw(self) -> None:
+        """Close the boundary, and leave what was stored before the attempt began as it was.
+
+        What it wrote meanwhile is put aside.
+        """
+        await self._close()
+        with suppress(StoreError):  # then it is one that began and did not end
+            put_back(self._job, self._writer)
+            self._writer.withdrawn(self._job.id, self._job.locator)
 
     async def acting_ended(self) -> None:
         """Wait until no input is being run any more."""

@@ -13,10 +13,11 @@ from pytest_mst.attempt.prepared import PreparedEval, ServerState
 from pytest_mst.attempt.write_modes import check_comparable, labels_of, write_modes
 from pytest_mst.domain.eval_config import Variant
 from pytest_mst.domain.loaded import LoadedEval
-from pytest_mst.eval_files.environment import resolve_server
+from pytest_mst.eval_files.environment import resolve_server, secrets_of
 from pytest_mst.proxy.hub import Hub
 from pytest_mst.proxy.unavailable import ServerUnavailableError
 from pytest_mst.proxy.upstream_spec import UpstreamSpec
+from pytest_mst.store.redact import Redactor
 
 
 def upstream_specs(
@@ -44,12 +45,15 @@ def upstream_specs(
         ReferenceProblemError: a variable of the environment that a server needs is not set.
 
     """
+    redactor = Redactor(secrets_of(loaded.config, environ))
     return {
         label: UpstreamSpec(
             label=label,
             config=resolve_server(loaded.config.servers[label], environ),
             base_dir=loaded.path.parent,
             log_path=None if log_path is None else log_path(label),
+            redact=redactor.text,
+            longest_secret_bytes=redactor.longest_bytes,
             server_object=objects.get(label),
             group=f"{loaded.path}\0{alone.get(label, '')}",
         )

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from pytest_mst.domain.attempt import AttemptRecord
 from pytest_mst.domain.ending import Broke, InfrastructureFailure
 from pytest_mst.domain.plan import RunPlan
+from pytest_mst.domain.run import AttemptId
 from pytest_mst.grading.agreement import agreement
 from pytest_mst.store.append import RunWriter
 from pytest_mst.store.journal import begun
 from pytest_mst.store.read import read_writes
 
 
-def store_lost(writer: RunWriter, plan: RunPlan | None, worker: str | None = None) -> None:
+def store_lost(
+    writer: RunWriter,
+    plan: RunPlan | None,
+    worker: str | None = None,
+    told: Mapping[AttemptId, InfrastructureFailure] = MappingProxyType({}),
+) -> None:
     """Write the ending of every attempt that began and has none: a collection failure.
 
     The writes it made until then are unreported: there is no trace to match them with.
@@ -20,6 +29,7 @@ def store_lost(writer: RunWriter, plan: RunPlan | None, worker: str | None = Non
         writer: the run's writer.
         plan: the run's plan, for the names of datasets; `None` where it is not known.
         worker: only attempts that began in this process; those of every process without it.
+        told: how attempts ended that could be reported and not be stored.
 
     Raises:
         StoreError: the journal or a write record cannot be read, or an ending not be written.
@@ -30,7 +40,7 @@ def store_lost(writer: RunWriter, plan: RunPlan | None, worker: str | None = Non
         if worker is not None and line.worker != worker:
             continue
         writes = read_writes(writer.layout, attempt)
-        ending = InfrastructureFailure(
+        ending = told.get(attempt) or InfrastructureFailure(
             Broke.COLLECTION,
             f"the process that ran it ({line.worker or 'unnamed'}) ended before the attempt did",
             retryable=True,

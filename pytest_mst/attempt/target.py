@@ -10,9 +10,9 @@ from typing import Any
 from pytest_mst.attempt.job import Target
 from pytest_mst.attempt.load_check import upstream_specs
 from pytest_mst.attempt.prepared import PreparedEval
-from pytest_mst.attempt.write_modes import labels_of, write_modes
+from pytest_mst.attempt.write_modes import labels_of, stated_mode, write_modes
 from pytest_mst.clients.client import Client
-from pytest_mst.domain.eval_config import ServerBase, Variant
+from pytest_mst.domain.eval_config import EvalConfig, ServerBase, Variant
 from pytest_mst.domain.write import WriteMode
 from pytest_mst.proxy.upstream_spec import AttemptServer
 
@@ -72,9 +72,23 @@ def target_of(
         },
         tools={state.label: state.tools_for(config.servers[state.label]) for state in states},
         modes=modes,
-        definitions={label: _definition(config.servers[label]) for label in labels},
+        definitions=definitions_of(config, variant),
         failure=next((state.failure for state in states if state.failure is not None), None),
     )
+
+
+def definitions_of(config: EvalConfig, variant: Variant) -> dict[str, dict[str, Any]]:
+    """Return the servers of a variant as they are written, less what makes no difference.
+
+    References to the environment are in it as such: no secret is.
+    """
+    return {
+        label: {
+            **_definition(config.servers[label]),
+            "writes": stated_mode(config, variant, label),
+        }
+        for label in labels_of(config, variant)
+    }
 
 
 _WAITS: dict[str, Any] = {

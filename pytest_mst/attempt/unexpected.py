@@ -5,10 +5,17 @@ from __future__ import annotations
 import socket
 import ssl
 import traceback
+from collections import deque
 from collections.abc import Iterator
 
-from pytest_mst.domain.ending import Broke, InfrastructureError, InfrastructureFailure
+from pytest_mst.domain.ending import (
+    Broke,
+    FatalError,
+    InfrastructureError,
+    InfrastructureFailure,
+)
 from pytest_mst.domain.errors import OptionsError
+from pytest_mst.domain.retry import RetryHint
 
 NETWORK_ERRORS: tuple[type[BaseException], ...] = (
     ConnectionError,
@@ -24,10 +31,13 @@ _DETAIL_LIMIT_CHARS = 8_000
 def failure_of(error: BaseException) -> InfrastructureFailure:
     """Return the infrastructure failure that an exception out of a client means.
 
-    What was raised as an infrastructure error keeps what it says; network errors are known by
-    their type, or by the type of what they were raised from, as HTTP libraries do; anything else
-    is a failure of the client's program.
+    A fatal error in it comes first. What was raised as an infrastructure error keeps what it says;
+    network errors are known by their type, or by the type of what they were raised from, as HTTP
+    libraries do; anything else is a failure of the client's program.
     """
+    fatal = fatal_in(error)
+    if fatal is not None:
+        return fatal_failure(fatal, error)
     found = list(leaves(error))
     for leaf in found:
         if isinstance(leaf, InfrastructureError):
@@ -43,17 +53,77 @@ def failure_of(error: BaseException) -> InfrastructureFailure:
     return InfrastructureFailure(Broke.CLIENT_APP, reason, retryable=True, detail=detail)
 
 
+def retry_of(error: BaseException) -> RetryHint | None:
+    """Return what an exception out of a client says of trying again, where it says something."""
+    for leaf in leaves(error):
+        if isinstance(leaf, InfrastructureError):
+            return leaf.retry
+    return None
+
+
 def proxy_failure(error: Exception) -> InfrastructureFailure:
     """Return the infrastructure failure that an exception around a client means.
 
-    What was raised as an infrastructure error keeps what it says; anything else broke the
-    boundary that the client acts behind.
+    A fatal error in it comes first. What was raised as an infrastructure error keeps what it says;
+    anything else broke the boundary that the client acts behind.
     """
+    fatal = fatal_in(error)
+    if fatal is not None:
+        return fatal_failure(fatal, error)
     for leaf in leaves(error):
         if isinstance(leaf, InfrastructureError):
             return leaf.failure
     reason = f"the proxy raised {named(error)}"
     return InfrastructureFailure(Broke.SETUP, reason, retryable=True, detail=detail_of(error))
+
+
+def fatal_in(error: BaseException) -> FatalError | None:
+    """Return the fatal error that an error is, was raised from, or holds as a group.
+
+    An error raised while a fatal one was handled counts too, unless it says `from None`. Of
+    several the one that reaches furthest counts, and of equals the one that is nearest.
+    """
+    found: FatalError | None = None
+    seen: set[int] = set()
+    waiting = deque([error])
+    while waiting:
+        one = waiting.popleft()
+        if id(one) in seen:  # chains can be closed to a circle by hand
+            continue
+        seen.add(id(one))
+        if isinstance(one, FatalError) and (found is None or one.scope.is_wider_than(found.scope)):
+            found = one
+        if isinstance(one, BaseExceptionGroup):
+            waiting.extend(one.exceptions)
+        if one.__cause__ is not None:
+            waiting.append(one.__cause__)
+        if one.__context__ is not None and not one.__suppress_context__:
+            waiting.append(one.__context__)
+    return found
+
+
+def fatal_failure(fatal: FatalError, error: BaseException) -> InfrastructureFailure:
+    """Return the ending of an attempt that a fatal error ended.
+
+    A later go at it can help: it is made when the run is resumed, once things are mended.
+
+    Args:
+        fatal: the fatal error.
+        error: what was raised, with the fatal error in it.
+
+    """
+    return InfrastructureFailure(
+        fatal.broke,
+        message_of(fatal),
+        retryable=True,
+        scope=fatal.scope,
+        detail=detail_of(error),
+    )
+
+
+def message_of(fatal: FatalError) -> str:
+    """Return what a fatal error says, in one line; its type where it says nothing."""
+    return " ".join(str(fatal).split()) or type(fatal).__name__
 
 
 def detail_of(error: BaseException) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pytest_mst.domain.ending import Trial
@@ -21,6 +21,10 @@ class TraceLog:
     answer: str | None = None
     events: list[TraceEvent] = field(default_factory=list)
     usage: Mapping[str, JsonValue] | None = None
+
+    def copy(self) -> TraceLog:
+        """Return one that grows on its own from here."""
+        return replace(self, events=list(self.events))
 
     def check(self) -> None:
         """Take out what is no part of a trace.
@@ -69,6 +73,8 @@ class ClientRequest:
     """The way to the servers: the only one."""
     trace: TraceLog
     """Where the client says what it did."""
+    attempt_try: int = 0
+    """Which try of this input it is, 0-based: one before it is known to have had no effect."""
     turn: int | None = None
     """Which input of a conversation it is, 0-based; `None` where there is only this one."""
     session: Any = None
@@ -76,7 +82,12 @@ class ClientRequest:
 
 
 class Client(Protocol):
-    """A client. One object serves many attempts, several at once; it keeps nothing of them."""
+    """A client. One object serves many attempts, several at once; it keeps nothing of them.
+
+    A client that asks an API may also have `endpoint(options, model)`, which returns a text that
+    stands for the API and what its limits are counted by, with no secret in it. Attempts with
+    the same endpoint wait together when it asks to be left alone.
+    """
 
     @property
     def name(self) -> str:
@@ -92,3 +103,11 @@ class Client(Protocol):
 
         """
         ...
+
+
+def endpoint_of(client: Client, options: JsonObject, model: str | None) -> str:
+    """Return what stands for the API that a client asks; by default the client and its model."""
+    says = getattr(client, "endpoint", None)
+    if callable(says):
+        return str(says(options, model))
+    return client.name if model is None else f"{client.name}/{model}"

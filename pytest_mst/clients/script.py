@@ -5,13 +5,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import TypeAlias
 
-from pytest_mst.domain.ending import RETRYABLE_BY_DEFAULT, Broke, InfrastructureFailure, Scope
+from pytest_mst.domain.ending import (
+    RETRY_KIND_BY_DEFAULT,
+    RETRYABLE_BY_DEFAULT,
+    Broke,
+    InfrastructureFailure,
+    Scope,
+)
 from pytest_mst.domain.ending import StoppedBy as Limit
 from pytest_mst.domain.errors import OptionsError
 from pytest_mst.domain.json_value import JsonObject, JsonValue, json_type
+from pytest_mst.domain.retry import RetryHint, RetryKind, retry_after_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,10 @@ class Fail:
     """End the attempt as an infrastructure failure."""
 
     failure: InfrastructureFailure
+    retry: RetryHint | None = None
+    """Why and when to try again."""
+    tries: int | None = None
+    """In how many tries of one attempt it breaks, the first ones; `None` is every one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +174,14 @@ def _stop(key: str, value: JsonValue) -> Stop:
             raise OptionsError(key, f"one of turns, time, calls, context, not {value!r}")
 
 
+_FAIL_KEYS = (
+    "broke", "reason", "retryable", "scope", "accepted", "retry", "retryAfter", "tries"
+)  # fmt: skip
+
+
 def _fail(key: str, value: JsonValue) -> Fail:
     fields = _object(key, value)
-    _known(key, fields, ("broke", "reason", "retryable", "scope", "accepted"))
+    _known(key, fields, _FAIL_KEYS)
     broke = Broke(_one_of(f"{key}.broke", fields.get("broke"), [one.value for one in Broke]))
     scope = Scope(
         _one_of(f"{key}.scope", fields.get("scope", "trial"), [one.value for one in Scope])
@@ -177,8 +194,40 @@ def _fail(key: str, value: JsonValue) -> Fail:
             retryable=RETRYABLE_BY_DEFAULT[broke] if retryable is None else retryable,
             scope=scope,
             accepted=_bool(f"{key}.accepted", fields.get("accepted")),
-        )
+        ),
+        retry=_retry(key, fields, broke),
+        tries=_tries(f"{key}.tries", fields.get("tries")),
     )
+
+
+def _retry(key: str, fields: JsonObject, broke: Broke) -> RetryHint | None:
+    kind, after = fields.get("retry"), fields.get("retryAfter")
+    if kind is not None:
+        kind = RetryKind(_one_of(f"{key}.retry", kind, [one.value for one in RetryKind]))
+    elif after is None:
+        return None
+    else:
+        kind = RETRY_KIND_BY_DEFAULT[broke]
+    return RetryHint(kind, None if after is None else _after_s(f"{key}.retryAfter", after))
+
+
+def _after_s(key: str, value: JsonValue) -> float:
+    """Read what a `Retry-After` header says: a number of seconds, or its text."""
+    seconds: float | None = None
+    if isinstance(value, str):
+        seconds = retry_after_s(value, datetime.now(UTC))
+    elif isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        seconds = float(value)
+    if seconds is None:
+        found = f"{json_type(value)} {value!r}"
+        raise OptionsError(key, f"seconds, 0 or more, or an HTTP date, not {found}")
+    return seconds
+
+
+def _tries(key: str, value: JsonValue) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise OptionsError(key, f"a positive whole number, not {json_type(value)} {value!r}")
+    return value
 
 
 def _sleep(key: str, value: JsonValue) -> Sleep:

@@ -129,7 +129,7 @@ class _Playing:
             case Stop():
                 return Trial(stopped_by=step.limit)
             case Fail():
-                raise InfrastructureError.of(step.failure)
+                self._fail(step)
             case Raise():
                 raise ScriptedError(step.text)
             case Sleep():
@@ -137,6 +137,10 @@ class _Playing:
             case _:
                 assert_never(step)
         return None
+
+    def _fail(self, step: Fail) -> None:
+        if step.tries is None or self._request.attempt_try < step.tries:
+            raise InfrastructureError.of(step.failure, step.retry)
 
     async def _call(self, step: Call | Hidden, *, traced: bool) -> None:
         join_id = f"{self._join_prefix}-{self._calls}"

@@ -59,6 +59,7 @@ class Pool:
             raise slot.error
         if slot.upstream is None:
             raise ServerUnavailableError(spec.label, "connect", "was closed while it was opened")
+        slot.upstream.keep_log_for(spec)
         return slot.upstream
 
     def begin(self, spec: UpstreamSpec, era: str = AS_CONFIGURED) -> _Slot:
@@ -112,6 +113,7 @@ class Pool:
             return None
         for key in [key for key, known in self._slots.items() if known is slot]:
             del self._slots[key]
+        upstream.keep_log_for(spec)
         return upstream
 
     async def fresh(self, upstream: Upstream) -> Upstream:

@@ -6,12 +6,10 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Self
 
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
@@ -25,6 +23,7 @@ from pytest_mst.proxy.pipe import (
     decode,
     encode,
 )
+from pytest_mst.proxy.server_log import ServerLog
 from pytest_mst.proxy.unavailable import ServerUnavailableError
 from pytest_mst.proxy.upstream_spec import UpstreamSpec
 
@@ -40,7 +39,6 @@ _STATUS_GRACE_S = 0.5
 """How long the exit status may take once the output has ended, and the other way round."""
 _POLL_S = 0.005
 
-_STDERR_TAIL_BYTES = 4096
 _CHUNK_BYTES = 65536
 _LINE_LIMIT_BYTES = 256 * 2**20
 _UNREADABLE_LINES = 20
@@ -61,8 +59,15 @@ PR_SET_PDEATHSIG), so that it outlives no test run that was killed."""
 
 
 @asynccontextmanager
-async def open_process(spec: UpstreamSpec, config: StdioServer) -> AsyncIterator[Pipe]:
+async def open_process(
+    spec: UpstreamSpec, config: StdioServer, log: ServerLog
+) -> AsyncIterator[Pipe]:
     """Start a server and give its standard streams; on leaving, it and its group are gone.
+
+    Args:
+        spec: the server.
+        config: how it is started.
+        log: where its standard error goes, opened and closed here.
 
     Raises:
         ServerUnavailableError: the command cannot be started.
@@ -74,7 +79,7 @@ async def open_process(spec: UpstreamSpec, config: StdioServer) -> AsyncIterator
     if sys.platform == "linux":
         shim = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
         command = [*shim, *command]
-    with _Log(spec.log_path) as log:
+    with log:
         try:
             process = await anyio.open_process(
                 command, cwd=cwd, env=environment, stderr=log.fd, start_new_session=True
@@ -124,40 +129,10 @@ def _find(spec: UpstreamSpec, config: StdioServer, cwd: Path, environment: dict[
     return found
 
 
-class _Log:
-    """Where the server's standard error goes: a file, so that nothing can fill up and block."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self.fd = -1
-
-    def __enter__(self) -> Self:
-        if self._path is None:
-            self.fd, name = tempfile.mkstemp(prefix="mst-server-")
-            Path(name).unlink()
-        else:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self.fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        self._start = os.lseek(self.fd, 0, os.SEEK_END)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.fd)
-
-    def tail(self) -> str:
-        size = os.fstat(self.fd).st_size
-        start = max(self._start, size - _STDERR_TAIL_BYTES)
-        return os.pread(self.fd, size - start, start).decode(errors="replace").strip()
-
-    def note(self, text: str) -> None:
-        with suppress(OSError):
-            os.write(self.fd, f"[stdout] {text}\n".encode(errors="replace"))
-
-
 class _ProcessPipe(Pipe):
     """Newline-delimited JSON over a process's standard streams."""
 
-    def __init__(self, process: Process, log: _Log) -> None:
+    def __init__(self, process: Process, log: ServerLog) -> None:
         if process.stdin is None or process.stdout is None:
             msg = "the process was started without its standard streams"
             raise RuntimeError(msg)

@@ -23,6 +23,7 @@ from pytest_mst.proxy.json_rpc import (
 )
 from pytest_mst.proxy.pipe import Pipe, PipeEnding
 from pytest_mst.proxy.process import open_process
+from pytest_mst.proxy.server_log import ServerLog
 from pytest_mst.proxy.tool_pages import read_tools
 from pytest_mst.proxy.unavailable import BrokenPart, ServerUnavailableError
 from pytest_mst.proxy.upstream_spec import ServerListing, UpstreamSpec
@@ -43,6 +44,8 @@ class Upstream:
     def __init__(self, spec: UpstreamSpec, meet: Meet | None = None) -> None:
         self.spec = spec
         self._meet_with = meet
+        self._log = ServerLog()
+        self.keep_log_for(spec)
         self._scope = anyio.CancelScope()
         self._peer: Peer | None = None
         self._pipe: Pipe | None = None
@@ -74,7 +77,7 @@ class Upstream:
         """Open the connection and keep it until it ends or `stop` is called."""
         try:
             with self._scope:
-                async with open_pipe(self.spec) as pipe:
+                async with open_pipe(self.spec, self._log) as pipe:
                     self._pipe = pipe
                     await self._live(pipe)
         except ServerUnavailableError as error:
@@ -177,6 +180,12 @@ class Upstream:
         """Forget an attempt that has ended."""
         self._holders.discard(owner)
         self._users.discard(owner)
+        self._log.flush()
+
+    def keep_log_for(self, spec: UpstreamSpec) -> None:
+        """Have what the server writes to its standard error kept where a user of it wants it."""
+        if spec.log_path is not None:
+            self._log.keep_in(spec.log_path, spec.redact, spec.longest_secret_bytes)
 
     async def ask(
         self,
@@ -345,11 +354,11 @@ class Upstream:
         )
 
 
-def open_pipe(spec: UpstreamSpec) -> AbstractAsyncContextManager[Pipe]:
+def open_pipe(spec: UpstreamSpec, log: ServerLog) -> AbstractAsyncContextManager[Pipe]:
     """Open what carries the messages; the MCP SDK is imported only where it is needed."""
     match spec.config:
         case StdioServer() as config:
-            return open_process(spec, config)
+            return open_process(spec, config, log)
         case HttpServer() as config:
             from pytest_mst.proxy.http import open_http
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -36,8 +36,12 @@ class UpstreamSpec:
     base_dir: Path
     """The folder of the eval config: default working folder, and where modules are looked up."""
     log_path: Path | None = None
-    """Where the server's standard error is appended, made when first needed, for its owner only.
-    `None` keeps it in a temporary file."""
+    """Where the server's standard error is appended, from the server's start, whoever started it;
+    made when there is something to append, for its owner only. `None` keeps it nowhere."""
+    redact: Callable[[str], str] = field(default=str, repr=False, compare=False)
+    """Takes the secrets out of what is appended there."""
+    longest_secret_bytes: int = field(default=0, repr=False, compare=False)
+    """Of what `redact` takes out."""
     server_object: object | None = None
     """A live server object in this process; it stands in for `config.object`."""
     group: str = ""

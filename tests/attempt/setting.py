@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_mst.attempt.collect import FinishedAttempt, collect
+from pytest_mst.attempt.identity import identity_of
 from pytest_mst.attempt.job import AttemptJob, Target
 from pytest_mst.clients.client import Client
 from pytest_mst.clients.scripted import ScriptedClient
@@ -90,6 +91,7 @@ def job(
         "target": target,
         "timeout_s": timeout_s,
         "graders": graders_of(read),
+        "identity": identity_of(read, target),
     }
     return AttemptJob(**{**given, **fields})
 

@@ -39,7 +39,7 @@ async def test_a_trial_is_stored_with_its_trace_record_scores_and_journal(tmp_pa
     assert stored["graders"] == ["containsText", "writes"]
     assert stored["trace"]["answer"] == "done"
     assert stored["trace"]["servers"] == ["notes"]
-    assert stored["key"] == made.finished.job.key
+    assert stored["key"] == made.finished.job.identity.key
     assert stored["agreement"]["checked"]
     assert not stored["infrastructureError"]
 

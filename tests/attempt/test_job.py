@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_mst.attempt.job import AttemptJob, Target
+from pytest_mst.attempt.identity import identity_of
+from pytest_mst.attempt.job import Target
 from pytest_mst.attempt.target import target_of
 from pytest_mst.clients.scripted import ScriptedClient
+from pytest_mst.domain.case import Case
 from pytest_mst.domain.run import AttemptId, locator
 from pytest_mst.domain.write import WriteMode
 from tests.attempt.evals import BROKEN, eval_of, prepared_of
-from tests.attempt.setting import AT, RUN_ID, job, target
+from tests.attempt.setting import RUN_ID, job, target
 
 FOLDER = Path(__file__).parent
 STDIO: dict[str, Any] = {
@@ -53,7 +56,7 @@ def target_for(
 
 
 def key_of(case: dict[str, Any] | None = None, of: Target | None = None, **fields: Any) -> str:
-    return job(of or target_for(), {**CASE, **(case or {})}, **fields).key
+    return job(of or target_for(), {**CASE, **(case or {})}, **fields).identity.key
 
 
 def reversed_keys(value: Any) -> Any:
@@ -111,7 +114,7 @@ def test_the_key_does_not_depend_on_the_order_of_what_has_none() -> None:
     changed["servers"]["notes"]["readOnlyTools"] = ["write_slowly", "purge"]
     assert json.dumps(changed) != json.dumps(EVAL)
     of = target_for(**changed)
-    assert job(of, reversed_keys(CASE)).key == key_of()
+    assert job(of, reversed_keys(CASE)).identity.key == key_of()
 
 
 @pytest.mark.parametrize(
@@ -129,6 +132,80 @@ def test_the_key_does_not_depend_on_the_order_of_what_has_none() -> None:
 )
 def test_what_only_grades_or_counts_is_not_in_the_key(case: dict[str, Any]) -> None:
     assert key_of(case) == key_of()
+
+
+def grading_key_of(case: dict[str, Any] | None = None, **more: Any) -> str:
+    read = Case.model_validate({"id": "c", "input": "do it", **(case or {})})
+    return identity_of(read, target_for(), **more).grading_key
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"expected": {"writes": []}},
+        {"assertions": {"containsText": "x"}},
+        {"judges": ["short"]},
+    ],
+    ids=str,
+)
+def test_what_grades_is_in_the_grading_key(case: dict[str, Any]) -> None:
+    assert grading_key_of(case) != grading_key_of()
+
+
+def test_judges_marks_and_the_source_of_a_body_are_in_the_grading_key_only() -> None:
+    keys = {
+        grading_key_of(),
+        grading_key_of(judges=["kind"]),
+        grading_key_of(declared_writes=True),
+        grading_key_of(body="assert trial.answer"),
+    }
+    assert len(keys) == 4
+    read = Case.model_validate({"id": "c", "input": "do it"})
+    graded = identity_of(read, target_for(), judges=["kind"], declared_writes=True, body="b")
+    assert graded.key == identity_of(read, target_for()).key
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"trials": 9},
+        {"passThreshold": 0.5},
+        {"tags": ["smoke"]},
+        {"description": "what for"},
+        {"metadata": {"a": 1}},
+        {"input": "do that"},
+        {"clientOptions": {"d": 5}},
+    ],
+    ids=str,
+)
+def test_what_does_not_grade_is_not_in_the_grading_key(case: dict[str, Any]) -> None:
+    assert grading_key_of(case) == grading_key_of()
+
+
+def test_source_that_has_a_say_in_collecting_is_in_the_key_and_not_in_the_grading_key() -> None:
+    read = Case.model_validate({"id": "c", "input": "do it"})
+    one, other = (identity_of(read, target_for(), collected_by=text) for text in "ab")
+    assert one.changed_from(other.parts) == ("source",)
+    assert one.grading_key == other.grading_key
+
+
+def test_the_tools_that_servers_list_are_in_neither_key() -> None:
+    read = Case.model_validate({"id": "c", "input": "do it"})
+    loaded = eval_of(FOLDER, servers={"notes": {**STDIO, "readOnlyTools": []}})
+    (variant,) = loaded.config.variants_or_default
+    secrets = {"KEY": "k", "TOKEN": "t"}
+    listed, fewer, gone = (
+        identity_of(
+            read,
+            target_of(
+                prepared_of(loaded, notes=kind), variant, ScriptedClient(), secrets, log_path=None
+            ),
+        )
+        for kind in ("writes", "reads", "gone")
+    )
+    assert listed.key == fewer.key == gone.key
+    assert listed.tools != fewer.tools
+    assert gone.tools == ""  # unknown, and so no difference
 
 
 @pytest.mark.parametrize(
@@ -204,9 +281,8 @@ def test_what_the_client_is_put_to_is_in_the_key(changes: dict[str, Any]) -> Non
 
 
 def test_the_case_and_the_variant_are_in_the_key() -> None:
-    keys = {
-        key_of(id=one) for one in (AT, AttemptId("default", "other", 0), AttemptId("other", "c", 0))
-    }
+    other = target_for(variants=[{"name": "w", "clientOptions": {"c": 3}}])
+    keys = {key_of(), key_of({"id": "another"}), key_of(of=other)}
     assert len(keys) == 3
 
 
@@ -215,16 +291,14 @@ def test_the_clients_name_is_in_the_key() -> None:
         name = "other"
         run = ScriptedClient().run
 
-    assert job(target(client=Other())).key != job(target()).key
+    assert job(target(client=Other())).identity.key != job(target()).identity.key
 
 
 @given(st.text(min_size=1), st.text(min_size=1), st.integers(0, 99))
 def test_the_trials_id_is_safe_in_any_text_and_its_own(variant: str, case: str, trial: int) -> None:
     one, next_one = (AttemptId(variant, case, number) for number in (trial, trial + 1))
-    ids = [
-        AttemptJob(at, locator(RUN_ID, at), job(target()).case, "d", target(), 1, ()).trial_id
-        for at in (one, next_one)
-    ]
+    made = job(target())
+    ids = [replace(made, id=at, locator=locator(RUN_ID, at)).trial_id for at in (one, next_one)]
     assert all(re.fullmatch(r"mst[a-z0-9]+", each) for each in ids)
     assert ids[0] != ids[1]
 

@@ -24,6 +24,7 @@ from pytest_mst.clients.script import (
 )
 from pytest_mst.domain.ending import RETRYABLE_BY_DEFAULT, Broke, InfrastructureFailure, Scope
 from pytest_mst.domain.errors import OptionsError
+from pytest_mst.domain.retry import RetryHint, RetryKind
 
 CALL = {"server": "chat", "tool": "post"}
 
@@ -84,6 +85,25 @@ def test_a_failure_says_all_that_can_be_known_of_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fields", "hint"),
+    [
+        ({}, None),
+        ({"retry": "rate_limit"}, RetryHint(RetryKind.RATE_LIMIT)),
+        ({"retry": "overloaded", "retryAfter": 0}, RetryHint(RetryKind.OVERLOADED, 0.0)),
+        ({"retryAfter": "1.5"}, RetryHint(RetryKind.NETWORK, 1.5)),
+        ({"retryAfter": "Thu, 01 Jan 1970 00:00:00 GMT"}, RetryHint(RetryKind.NETWORK, 0.0)),
+    ],
+    ids=str,
+)
+def test_a_failure_says_why_and_when_to_try_again(
+    fields: dict[str, Any], hint: RetryHint | None
+) -> None:
+    (step,) = parse({"fail": {"broke": "network", "tries": 2, **fields}})
+    assert isinstance(step, Fail)
+    assert (step.retry, step.tries) == (hint, 2)
+
+
+@pytest.mark.parametrize(
     ("step", "key", "expected"),
     [
         ({"cal": CALL}, "script[0]", "not 'cal'; did you mean 'call'?"),
@@ -109,7 +129,19 @@ def test_a_failure_says_all_that_can_be_known_of_one() -> None:
         ({"fail": {"broke": "setup", "retryable": 1}}, "script[0].fail.retryable", "true or false"),
         ({"fail": {"broke": "setup", "accepted": "no"}}, "script[0].fail.accepted", "not string"),
         ({"fail": {"broke": "setup", "reason": 1}}, "script[0].fail.reason", "a text, not number"),
-        ({"fail": {"broke": "setup", "retry": True}}, "script[0].fail", "mean 'retryable'?"),
+        ({"fail": {"broke": "setup", "retryabel": True}}, "script[0].fail", "mean 'retryable'?"),
+        ({"fail": {"broke": "setup", "retry": True}}, "script[0].fail.retry", "not True"),
+        ({"fail": {"broke": "setup", "retry": "429"}}, "script[0].fail.retry", "rate_limit, over"),
+        ({"fail": {"broke": "setup", "retryAfter": -1}}, "script[0].fail.retryAfter", "number -1"),
+        ({"fail": {"broke": "setup", "retryAfter": True}}, "script[0].fail.retryAfter", "boolean"),
+        (
+            {"fail": {"broke": "setup", "retryAfter": "soon"}},
+            "script[0].fail.retryAfter",
+            "seconds, 0 or more, or an HTTP date, not string 'soon'",
+        ),
+        ({"fail": {"broke": "setup", "tries": 0}}, "script[0].fail.tries", "not number 0"),
+        ({"fail": {"broke": "setup", "tries": True}}, "script[0].fail.tries", "boolean"),
+        ({"fail": {"broke": "setup", "tries": "1"}}, "script[0].fail.tries", "string"),
         ({"sleep": -1}, "script[0].sleep", "seconds, 0 or more, not number -1"),
         ({"sleep": "1"}, "script[0].sleep", "not string '1'"),
         ({"sleep": True}, "script[0].sleep", "not boolean True"),

@@ -12,6 +12,7 @@ from pytest_mst.clients.client import TraceLog
 from pytest_mst.clients.scripted import ScriptedClient, ScriptedError
 from pytest_mst.domain.ending import Broke, InfrastructureError, Trial
 from pytest_mst.domain.errors import OptionsError
+from pytest_mst.domain.retry import RetryHint, RetryKind
 from tests.clients.boundaries import Boundary, call, request
 
 pytestmark = pytest.mark.anyio
@@ -104,6 +105,17 @@ async def test_a_failure_and_an_exception_are_raised_and_leave_the_trace_so_far(
     assert len(log.events) == 1
     with pytest.raises(ScriptedError, match="boom"):
         await play({"raise": "boom"})
+
+
+async def test_a_failure_says_when_to_try_again_and_may_end_with_a_later_try() -> None:
+    fail = {"broke": "provider", "retry": "rate_limit", "retryAfter": 8, "tries": 2}
+    steps = ({"fail": fail}, {"answer": "done"})
+    for number in range(2):
+        with pytest.raises(InfrastructureError) as caught:
+            await play(*steps, attempt_try=number)
+        assert caught.value.retry == RetryHint(RetryKind.RATE_LIMIT, 8)
+    ending, trace = await play(*steps, attempt_try=2)
+    assert (ending, trace.answer) == (Trial(), "done")
 
 
 async def test_it_sleeps_as_long_as_it_is_told() -> None:

@@ -1,0 +1,73 @@
+"""What makes two attempts the same: what the client was given, and what grades it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from pytest_mst.attempt.job import Target
+from pytest_mst.domain.case import Case
+from pytest_mst.domain.identity import Identity, part_hash
+from pytest_mst.domain.json_value import content_hash
+from pytest_mst.domain.plan import tools_hash
+from pytest_mst.domain.write import ServerTools
+
+
+def identity_of(
+    case: Case,
+    target: Target,
+    *,
+    judges: Sequence[object] = (),
+    declared_writes: bool = False,
+    collected_by: str | None = None,
+    body: str | None = None,
+    listed_by: Target | None = None,
+) -> Identity:
+    """Return the identity of the attempts at a case.
+
+    Neither the number of trials, thresholds, tags, the order of cases nor deadlines are in it,
+    nor any secret: server definitions keep references to the environment as they are written.
+
+    Args:
+        case: the case.
+        target: what it is put to.
+        judges: the judges of the eval or the variant.
+        declared_writes: a Python case marked as making writes.
+        collected_by: Python source that has a say in what the client does: of the fixtures that
+            make the target, of a body that runs the client itself.
+        body: Python source that grades: of a test body.
+        listed_by: whose tools are those of the target, where that is not made yet.
+
+    """
+    parts: dict[str, object] = {
+        "case": case.id,
+        "variant": target.variant,
+        "input": target.input_template.replace("{{input}}", case.input),
+        "client": target.client.name,
+        "model": case.model or target.model,
+        "options": {**target.options, **case.client_options},
+        "servers": dict(target.definitions),
+    }
+    if collected_by is not None:
+        parts["source"] = collected_by
+    grading = {
+        "expected": _dumped(case.expected),
+        "assertions": _dumped(case.assertions),
+        "judges": [list(case.judges), list(judges), case.judge_reps],
+        "declaredWrites": declared_writes,
+        "body": body,
+    }
+    servers = listed_by or target
+    return Identity(
+        parts={name: part_hash(value) for name, value in parts.items()},
+        grading_key=content_hash(grading),
+        tools=_tools(servers.tools.values()) if servers.failure is None else "",
+    )
+
+
+def _tools(listed: Collection[ServerTools]) -> str:
+    return part_hash({one.label: tools_hash(one) for one in listed}) if listed else ""
+
+
+def _dumped(model: Any) -> object:
+    return model.model_dump(by_alias=True, exclude_defaults=True)
