@@ -21,6 +21,8 @@ if TYPE_CHECKING:
         VariantFatalError,
     )
     from pytest_mst.domain.eval_config import EvalConfig
+    from pytest_mst.domain.failure_class import FailureClass
+    from pytest_mst.domain.retry import RetryHint, RetryKind
     from pytest_mst.domain.tool_call import ServerGoneError, ToolCallError
 
 __all__ = (
@@ -28,8 +30,11 @@ __all__ = (
     "Client",
     "ClientRequest",
     "EvalConfig",
+    "FailureClass",
     "FinishedTrial",
     "InfrastructureError",
+    "RetryHint",
+    "RetryKind",
     "RunFatalError",
     "ScriptedClient",
     "ServerGoneError",
@@ -44,8 +49,11 @@ _HOMES = {
     "Client": "pytest_mst.clients.client",
     "ClientRequest": "pytest_mst.clients.client",
     "EvalConfig": "pytest_mst.domain.eval_config",
+    "FailureClass": "pytest_mst.domain.failure_class",
     "FinishedTrial": "pytest_mst.attempt.trial_view",
     "InfrastructureError": "pytest_mst.domain.ending",
+    "RetryHint": "pytest_mst.domain.retry",
+    "RetryKind": "pytest_mst.domain.retry",
     "RunFatalError": "pytest_mst.domain.ending",
     "ScriptedClient": "pytest_mst.clients.scripted",
     "ServerGoneError": "pytest_mst.domain.tool_call",

@@ -7,12 +7,15 @@ command needs is imported when it runs, so that `--help` is instant.
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_mst.domain.errors import MstError
+from pytest_mst.report.text import shown
 
 if TYPE_CHECKING:
     # What `add_subparsers` returns; argparse exports no public name for it.
@@ -39,11 +42,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         add(commands)
     options = parser.parse_args(argv)
     run: Callable[[argparse.Namespace], int] = options.run
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # for terminals that know few letters
     try:
-        return run(options)
+        code = run(options)
+        sys.stdout.flush()
     except MstError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write("".join(f"{shown(line, 4096)}\n" for line in str(error).split("\n")))
         return REFUSED
+    except BrokenPipeError:
+        # whoever read, such as `head`, has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code
 
 
 def _add_schema(commands: Commands) -> None:
@@ -74,7 +86,34 @@ def _schema(options: argparse.Namespace) -> int:
     return 0
 
 
-COMMANDS: tuple[Callable[[Commands], None], ...] = (_add_schema,)
+def _add_show(commands: Commands) -> None:
+    about = "show one stored attempt, or the figures of a run"
+    parser = commands.add_parser("show", help=about, description=about)
+    parser.add_argument(
+        "what",
+        metavar="@LOCATOR | RUN",
+        help="an attempt by its locator; or a run by its id, its short form or its folder",
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        metavar="DIR",
+        help="the folder that runs are stored in (default: .mst-results)",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.set_defaults(run=_show)
+
+
+def _show(options: argparse.Namespace) -> int:
+    from pytest_mst.report.show_command import RESULTS_DIR, shown_text
+
+    results = options.results or Path(RESULTS_DIR)
+    text = shown_text([results], options.what, as_json=options.json)
+    sys.stdout.write(f"{text}\n")
+    return 0
+
+
+COMMANDS: tuple[Callable[[Commands], None], ...] = (_add_show, _add_schema)
 """What there is to run, in the order of `--help`."""
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pytest_mst.domain.ending import Broke, Ending, InfrastructureFailure
@@ -13,21 +13,19 @@ from pytest_mst.domain.score import (
     GradedAttempt,
     GradeOutcome,
     GraderFailure,
-    Score,
     TrialVerdict,
-    Unknown,
 )
 from pytest_mst.store.journal import JournalLine, TornLine, begun
 from pytest_mst.store.layout import RunLayout
 from pytest_mst.store.read import (
     StoredAttempt,
+    UnreadableAttempt,
     WriteRecord,
     read_attempt,
     read_writes,
     score_folders,
 )
-
-_KEPT_REASON_CHARS = 300
+from pytest_mst.store.supersede import replaced_attempts, superseded_stamps
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +62,8 @@ class AttemptRow:
     """How many there were; of some there is no more than this number."""
     wrote: bool = False
     """Whether it made a write, of whatever kind."""
+    replaced: tuple[Ending, ...] = ()
+    """How earlier goes at it ended, that were replaced when the run was taken up again."""
 
     @property
     def graded(self) -> GradedAttempt:
@@ -74,10 +74,6 @@ class AttemptRow:
     def verdict(self) -> TrialVerdict | None:
         """The verdict of a trial; `None` for what is not a trial."""
         return self.graded.verdict
-
-    def slim(self) -> AttemptRow:
-        """Return the row without what only a document of one attempt needs."""
-        return replace(self, outcomes=tuple(_slim(outcome) for outcome in self.outcomes))
 
 
 def unstarted(run_id: str, attempt: AttemptId) -> AttemptRow:
@@ -157,11 +153,15 @@ def disk_rows(
     """
     under_way = begun(layout) if under_way is None else under_way
     folders = score_folders(layout)
+    stamps = superseded_stamps(layout)
 
     def row(attempt: AttemptId) -> AttemptRow:
         found = read_attempt(layout, attempt, folders)
         if isinstance(found, StoredAttempt):
-            return stored_row(found)
+            return replace(stored_row(found), replaced=earlier(attempt, found))
+        return replace(not_stored(attempt, found), replaced=earlier(attempt))
+
+    def not_stored(attempt: AttemptId, found: UnreadableAttempt | None) -> AttemptRow:
         if reported is not None and attempt in reported:
             return reported[attempt]
         if found is not None:
@@ -172,25 +172,12 @@ def disk_rows(
             return unstarted(plan.run_id, attempt)
         return cut_short_row(plan.run_id, attempt, reason, _writes(layout, attempt))
 
+    def earlier(attempt: AttemptId, now: StoredAttempt | None = None) -> tuple[Ending, ...]:
+        goes = replaced_attempts(layout, attempt, stamps, now) if stamps else []
+        return tuple(one.stored.ending for one in goes)
+
     for case in plan.cases:
         yield case, [row(attempt) for attempt in case.attempts]
-
-
-def planned_rows(
-    plan: RunPlan, rows: Iterable[AttemptRow]
-) -> Iterator[tuple[PlannedCase, list[AttemptRow]]]:
-    """Yield each planned case with one row for each of its attempts, from rows in any order.
-
-    Of several rows of one attempt the last one with an ending counts. Rows of attempts that
-    were not planned are left out; what has no row is unstarted.
-    """
-    by_id: dict[AttemptId, AttemptRow] = {}
-    for row in rows:
-        if row.ending is not None or row.id not in by_id:
-            by_id[row.id] = row.slim()
-    for case in plan.cases:
-        attempts = case.attempts
-        yield case, [by_id.get(one) or unstarted(plan.run_id, one) for one in attempts]
 
 
 def _writes(layout: RunLayout, attempt: AttemptId) -> WriteRecord:
@@ -209,12 +196,3 @@ def _calls(stored: object) -> tuple[Call, ...]:
         for one in stored
         if isinstance(one, Mapping)
     )
-
-
-def _slim(outcome: GradeOutcome) -> GradeOutcome:
-    match outcome:
-        case Score():
-            reason = None if outcome.reason is None else outcome.reason[:_KEPT_REASON_CHARS]
-            return Score(outcome.grader, outcome.passed, evidence=outcome.evidence, reason=reason)
-        case Unknown() | GraderFailure():
-            return replace(outcome, reason=outcome.reason[:_KEPT_REASON_CHARS])

@@ -11,6 +11,7 @@ from pytest_mst.domain.ending import ending_to_json
 from pytest_mst.domain.evidence import Evidence
 from pytest_mst.domain.plan import RunPlan
 from pytest_mst.domain.score import CaseVerdict, GraderFailure
+from pytest_mst.domain.stop import Stop
 from pytest_mst.report.attempts import AttemptRow
 from pytest_mst.report.summary import CaseRow, Figures, RunSummary, VariantRow
 from pytest_mst.store.layout import RUN_FORMAT, RunLayout
@@ -61,8 +62,6 @@ class Circumstances:
     """Of this package."""
     environment: Mapping[str, object] = field(default_factory=environment)
     redact_stored_responses: bool = False
-    resumed_at: Sequence[str] = ()
-    """ISO 8601, UTC; once for each time that the run was taken up again."""
 
 
 def run_document(
@@ -71,6 +70,7 @@ def run_document(
     *,
     phases: Phases = Phases(),
     finished_at: str | None = None,
+    stops: Sequence[Stop] = (),
 ) -> dict[str, object]:
     """Return the content of `run.json`.
 
@@ -80,6 +80,7 @@ def run_document(
         phases: how far it has come.
         finished_at: ISO 8601, UTC; `None` while the run is under way, and for ever where it was
             killed.
+        stops: why attempts were not begun.
 
     """
     document: dict[str, object] = {
@@ -92,8 +93,8 @@ def run_document(
         "environment": dict(circumstances.environment),
         "phases": phases.to_json(),
     }
-    if circumstances.resumed_at:
-        document["resumedAt"] = list(circumstances.resumed_at)
+    if stops:
+        document["stops"] = [stop.to_json() for stop in stops]
     return document
 
 
@@ -165,6 +166,7 @@ def summary_document(
         "configName": plan.eval_name,
         **_figures(summary.figures),
         "partial": plan.partial,
+        "replaced": dict(summary.replaced),
         "variants": [_variant(variant) for variant in summary.variants],
         "metrics": list(metrics),
     }
@@ -225,6 +227,8 @@ def _trial(attempt: AttemptRow) -> dict[str, object]:
     }
     if failures:
         trial["graderFailures"] = failures
+    if attempt.replaced:
+        trial["replaced"] = [ending_to_json(ending) for ending in attempt.replaced]
     return trial
 
 

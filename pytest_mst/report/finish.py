@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
+from pytest_mst.domain.errors import StoreError
 from pytest_mst.domain.plan import RunPlan
 from pytest_mst.domain.run import AttemptId
+from pytest_mst.domain.stored_field import text_field
 from pytest_mst.report.attempts import AttemptRow, disk_rows
 from pytest_mst.report.documents import (
     Circumstances,
@@ -20,6 +23,8 @@ from pytest_mst.report.summary import CaseRow, RunSummary, case_row, run_summary
 from pytest_mst.store.append import RunWriter
 from pytest_mst.store.journal import JournalLine
 from pytest_mst.store.layout import RunLayout
+from pytest_mst.store.read import read_document
+from pytest_mst.store.stops import read_stops
 
 
 def finish_run(
@@ -34,7 +39,8 @@ def finish_run(
     """Work out a run's figures from what is on disk, and write its documents.
 
     Only one process does this, after all that wrote to the run are done. `latest.json` is
-    written for a full run only, and last, when everything else is safely on the disk.
+    written for a full run only, where no newer one is there, and last, when everything else is
+    safely on the disk.
 
     Args:
         plan: what was planned.
@@ -58,14 +64,35 @@ def finish_run(
                 yield case_document(row, attempts)
 
     writer.results(results_head(plan), cases())
-    summary = run_summary(plan, rows)
+    summary = replace(run_summary(plan, rows), stops=read_stops(writer.layout))
     writer.summary(summary_document(summary, timestamp=finished_at))
     phases = Phases.of(summary)
-    writer.run_json(run_document(plan, circumstances, phases=phases, finished_at=finished_at))
+    writer.run_json(
+        run_document(
+            plan, circumstances, phases=phases, finished_at=finished_at, stops=summary.stops
+        )
+    )
     writer.sync()
-    if summary.full:
+    if summary.full and _is_newest(plan, writer.layout):
         writer.latest(latest_document(plan, writer.layout))
     return summary
+
+
+def _is_newest(plan: RunPlan, layout: RunLayout) -> bool:
+    """Tell whether no newer full run is there already, as where an older one is finished later.
+
+    What was not taken up again has ended last, whatever a clock that was set says.
+    """
+    if not plan.resumptions:
+        return True
+    try:
+        latest = read_document(layout.latest_json)
+        if latest is None:
+            return True
+        created_at, path = text_field(latest, "createdAt"), text_field(latest, "path")
+    except (StoreError, ValueError):
+        return True  # of no use as it is
+    return created_at <= plan.created_at or not (layout.eval_dir / path / "run.json").is_file()
 
 
 def read_run(
@@ -78,4 +105,4 @@ def read_run(
 
     """
     rows = [case_row(case, attempts) for case, attempts in disk_rows(plan, layout, reported)]
-    return run_summary(plan, rows)
+    return replace(run_summary(plan, rows), stops=read_stops(layout))

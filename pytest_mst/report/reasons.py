@@ -56,11 +56,18 @@ class Reason:
         return f"{self.kind}: {self.detail}{times}"
 
 
-def reasons(attempts: Iterable[AttemptRow]) -> tuple[Reason, ...]:
-    """Gather the reasons of a case's attempts, equal ones together, in order of appearance."""
+def reasons(attempts: Iterable[AttemptRow], *, gone: bool = False) -> tuple[Reason, ...]:
+    """Gather the reasons of a case's attempts, equal ones together, in order of appearance.
+
+    Args:
+        attempts: the case's attempts.
+        gone: whether the case is there no more, so that it has to be put back first.
+
+    """
     counts: dict[tuple[ReasonKind, str, Remedy], tuple[str, int]] = {}
     for attempt in attempts:
-        for kind, detail, remedy in _of(attempt):
+        for kind, detail, helps in _of(attempt):
+            remedy = Remedy.FIX if gone and helps is not Remedy.NOTHING else helps
             key = (kind, detail[:_KEPT_CHARS], remedy)
             first, count = counts.get(key, (attempt.locator, 0))
             counts[key] = (first, count + 1)

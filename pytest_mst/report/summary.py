@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
+from pytest_mst.domain.ending import Ending, InfrastructureFailure
 from pytest_mst.domain.evidence import Evidence, lowest
 from pytest_mst.domain.plan import PlannedCase, RunPlan
 from pytest_mst.domain.score import CaseVerdict, Ledger, TrialVerdict, case_verdict
-from pytest_mst.report.attempts import AttemptRow, Call, planned_rows
+from pytest_mst.domain.stop import Stop
+from pytest_mst.report.attempts import AttemptRow, Call
 from pytest_mst.report.reasons import Reason, reasons
 from pytest_mst.store.encode import encode
 
@@ -79,6 +81,8 @@ class CaseRow:
     findings: tuple[Finding, ...] = ()
     """The first `KEPT_FINDINGS` of each kind."""
     finding_counts: Mapping[FindingKind, int] = field(default_factory=dict)
+    replaced: Mapping[str, int] = field(default_factory=dict)
+    """How many earlier goes at its attempts were replaced, by what broke; `trial` for trials."""
 
     @property
     def pass_rate(self) -> float | None:
@@ -132,20 +136,18 @@ class RunSummary:
     findings: tuple[Finding, ...]
     """The first `KEPT_FINDINGS` of each kind."""
     finding_counts: Mapping[FindingKind, int]
+    stops: tuple[Stop, ...] = ()
+    """Why attempts were not begun, one for each closed gate."""
+
+    @property
+    def replaced(self) -> Mapping[str, int]:
+        """How many earlier goes at attempts were replaced, by what broke; `trial` for trials."""
+        return sum((Counter(row.replaced) for row in self.cases), Counter())
 
     @property
     def full(self) -> bool:
         """Whether the run can stand for its eval: nothing left out, and every attempt ended."""
         return not self.plan.partial and self.figures.ledger.unstarted == 0
-
-
-def summarise(plan: RunPlan, attempts: Iterable[AttemptRow]) -> RunSummary:
-    """Work out the figures of a run from the rows of its attempts, in any order.
-
-    Planned attempts without a row are unstarted; of several rows of one attempt one counts; rows
-    of what was not planned are left out. So the ledger always adds up to what was planned.
-    """
-    return run_summary(plan, [case_row(case, rows) for case, rows in planned_rows(plan, attempts)])
 
 
 def case_row(case: PlannedCase, attempts: Sequence[AttemptRow]) -> CaseRow:
@@ -166,13 +168,14 @@ def case_row(case: PlannedCase, attempts: Sequence[AttemptRow]) -> CaseRow:
         verdict=case_verdict(graded, planned=case.trials, pass_threshold=case.pass_threshold),
         ledger=Ledger.of(graded),
         passed_trials=sum(one.verdict is TrialVerdict.PASSED for one in graded),
-        reasons=reasons(attempts),
+        reasons=reasons(attempts, gone=case.gone),
         evidence=lowest(one.evidence for one in graded) if write_case else None,
         write_case=write_case,
         unguarded=case.unguarded and write_case,
         unclassified_calls=unclassified,
         findings=_first_of_each_kind(found),
         finding_counts=counts,
+        replaced=Counter(_broke(ending) for attempt in attempts for ending in attempt.replaced),
     )
 
 
@@ -212,6 +215,10 @@ def _figures(rows: Sequence[CaseRow]) -> Figures:
         evidence=lowest(row.evidence for row in rows if row.verdict in complete),
         unclassified_calls=sum(row.unclassified_calls for row in rows),
     )
+
+
+def _broke(ending: Ending) -> str:
+    return ending.broke.value if isinstance(ending, InfrastructureFailure) else ending.kind
 
 
 def _findings(attempt: AttemptRow) -> Iterator[Finding]:

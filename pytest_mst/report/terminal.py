@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_mst.domain.score import CaseVerdict
+from pytest_mst.domain.stop import Stop
 from pytest_mst.report.reasons import Reason, ReasonKind, Remedy
 from pytest_mst.report.summary import (
     FINDING_KINDS,
@@ -36,20 +37,24 @@ _ADVICE = {
 
 
 def closing_lines(
-    summary: RunSummary, run_dir_shown: str, *, can_resume: bool = False
+    summary: RunSummary, run_dir_shown: str, *, can_resume: bool = True, options: str = ""
 ) -> list[str]:
     """Return the closing block of one eval; text from outside in it is safe to show.
 
     Args:
         summary: the run's figures.
         run_dir_shown: the run's folder, as its reader would write it.
-        can_resume: whether there is a `--mst-resume` to speak of.
+        can_resume: whether `--mst-resume` can finish the run, which one of an older tool it
+            cannot.
+        options: what the command that finishes it needs beside, each option after a space.
 
     """
     run_id = summary.plan.run_id
     lines = [_case_line(summary, row, can_resume=can_resume) for row in summary.cases]
     lines += _finding_lines(summary)
     lines += _variant_lines(summary)
+    lines += [_stop_line(summary, stop) for stop in summary.stops]
+    lines += _replaced_lines(summary)
     lines += [
         _ledger_line(summary.figures),
         _pass_rate_line(summary),
@@ -58,11 +63,21 @@ def closing_lines(
     incomplete = summary.figures.cases.incomplete
     helped = sum(_again_helps(row) for row in summary.cases)
     if incomplete and can_resume:
-        lines.append(f"finish it with: pytest --mst --mst-resume {shown(short_form(run_id))}")
+        fixed = "" if any(_can_be_helped(row) for row in summary.cases) else " --mst-fixed"
+        command = f"pytest --mst --mst-resume {shown(short_form(run_id))}{options}{fixed}"
+        lines.append(f"finish it with: {command}")
     elif helped:
         cases = "1 incomplete case" if helped == 1 else f"{helped} incomplete cases"
         lines.append(f"{cases} can be run again")
     return lines
+
+
+def _can_be_helped(row: CaseRow) -> bool:
+    """Tell whether a case is incomplete for a reason that needs no fix before it."""
+    helps = (Remedy.COLLECT, Remedy.GRADE)
+    return row.verdict is CaseVerdict.INCOMPLETE and any(
+        reason.remedy in helps for reason in row.reasons
+    )
 
 
 def _again_helps(row: CaseRow) -> bool:
@@ -105,6 +120,27 @@ def _variant_lines(summary: RunSummary) -> Iterator[str]:
                 f"variant {shown(variant.name)} is unguarded: its writes were not stopped,"
                 f" {calls} of its calls may have written"
             )
+
+
+def _replaced_lines(summary: RunSummary) -> Iterator[str]:
+    """Say how many earlier goes at attempts do not count any more, so that none is forgotten."""
+    counts = summary.replaced
+    total = sum(counts.values())
+    if total:
+        goes = "1 earlier go" if total == 1 else f"{total} earlier goes"
+        named = ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+        yield f"replaced {goes}: {named} (kept in superseded/)"
+
+
+def _stop_line(summary: RunSummary, stop: Stop) -> str:
+    """Say why attempts were not begun, and which: of a case by a variant, a variant, the run."""
+    closed = "run"
+    if stop.variant is not None:
+        closed = f"variant {shown(stop.variant)}"
+    if stop.case is not None:
+        several = len(summary.variants) > 1
+        closed = f"case {shown(stop.case)}" + (f" [{shown(stop.variant or '')}]" if several else "")
+    return f"stopped: {closed}: {shown(stop.reason)} ({shown(stop.locator)})"
 
 
 def _case_line(summary: RunSummary, row: CaseRow, *, can_resume: bool) -> str:

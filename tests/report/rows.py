@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,7 +12,8 @@ from pytest_mst.domain.evidence import Evidence
 from pytest_mst.domain.plan import PlannedCase, RunPlan
 from pytest_mst.domain.run import AttemptId, locator
 from pytest_mst.domain.score import GradeOutcome, GraderFailure, Score, Unknown
-from pytest_mst.report.attempts import AttemptRow, Call
+from pytest_mst.report.attempts import AttemptRow, Call, unstarted
+from pytest_mst.report.summary import RunSummary, case_row, run_summary
 from tests.store.records import LOST, RUN_ID, attempt_id, case_of, plan_of
 
 PASS = Score("containsText", True)
@@ -22,6 +24,32 @@ BROKEN = GraderFailure("rubric", "no API key")
 UNKNOWN = Unknown("rubric", "say which tone is right")
 DEADLINE = InfrastructureFailure(Broke.DEADLINE, "no end after 300 s", retryable=True)
 NO_KEY = InfrastructureFailure(Broke.SETUP, "set CHAT_TOKEN", retryable=False)
+
+
+def summarise(plan: RunPlan, attempts: Iterable[AttemptRow]) -> RunSummary:
+    """Work out the figures of a run from the rows of its attempts, in any order.
+
+    Planned attempts without a row are unstarted; of several rows of one attempt one counts; rows
+    of what was not planned are left out. So the ledger always adds up to what was planned.
+    """
+    return run_summary(plan, [case_row(case, rows) for case, rows in planned_rows(plan, attempts)])
+
+
+def planned_rows(
+    plan: RunPlan, rows: Iterable[AttemptRow]
+) -> Iterator[tuple[PlannedCase, list[AttemptRow]]]:
+    """Yield each planned case with one row for each of its attempts, from rows in any order.
+
+    Of several rows of one attempt the last one with an ending counts. Rows of attempts that
+    were not planned are left out; what has no row is unstarted.
+    """
+    by_id: dict[AttemptId, AttemptRow] = {}
+    for row in rows:
+        if row.ending is not None or row.id not in by_id:
+            by_id[row.id] = row
+    for case in plan.cases:
+        attempts = case.attempts
+        yield case, [by_id.get(one) or unstarted(plan.run_id, one) for one in attempts]
 
 
 def row(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +17,17 @@ from pytest_mst.domain.attempt import Try
 from pytest_mst.domain.ending import Trial
 from pytest_mst.domain.errors import StoreError
 from pytest_mst.domain.plan import PlannedCase, RunPlan, plan_from_json
+from pytest_mst.domain.resumption import Resumption, Step
 from pytest_mst.domain.score import GradeOutcome, GraderFailure, Ledger, Unknown
 from pytest_mst.domain.trace import Trace, TraceEvent
 from pytest_mst.domain.write import WriteTarget
 from pytest_mst.report.attempts import AttemptRow, disk_rows
 from pytest_mst.report.documents import Circumstances, Phases, run_document, summary_document
 from pytest_mst.report.finish import finish_run
-from pytest_mst.report.summary import RunSummary, summarise
+from pytest_mst.report.summary import RunSummary
 from pytest_mst.store.append import RunWriter
 from pytest_mst.store.redact import FORMAT_WORDS, SHORTEST_SECRET_CHARS
-from tests.report.rows import FAIL, PASS, REQUESTED, failed
+from tests.report.rows import FAIL, PASS, REQUESTED, failed, summarise
 from tests.store.records import (
     AT,
     LOST,
@@ -352,6 +355,24 @@ def test_latest_names_a_full_run_by_its_path_from_there(tmp_path: Path) -> None:
     assert (writer.layout.latest_json.parent / latest["path"]) == writer.layout.run_dir
 
 
+@pytest.mark.parametrize("is_there", [True, False], ids=["there", "deleted since"])
+def test_an_older_run_that_is_finished_later_is_not_the_latest_while_a_newer_one_is_there(
+    tmp_path: Path, *, is_there: bool
+) -> None:
+    newer = RunWriter(replace(writer_in(tmp_path).layout, run_id="20271130T094500Z-0badc0"))
+    newest = plan_of(case_of(), run_id=newer.layout.run_id, created_at="2027-11-30T09:45:00.000Z")
+    older = writer_in(tmp_path)
+    taken_up = Resumption("2027-12-01T00:00:00.000Z", "resume", {})
+    again = replace(plan_of(case_of()), resumptions=(taken_up,))
+    for writer, plan in ((newer, newest), (older, again)):
+        writer.attempt(record(attempt_id()))
+        finish(writer, plan)
+        if not is_there:
+            shutil.rmtree(newer.layout.run_dir, ignore_errors=True)
+    latest = newer if is_there else older
+    assert read(older.layout.latest_json)["runId"] == latest.layout.run_id
+
+
 @pytest.mark.parametrize("plan", [plan_of(case_of(), partial=True), plan_of(case_of(trials=2))])
 def test_a_partial_or_unfinished_run_never_becomes_the_latest(
     tmp_path: Path, plan: RunPlan
@@ -451,5 +472,9 @@ def test_a_run_under_way_has_no_end_and_partial_phases() -> None:
     document = run_document(plan_of(case_of()), CIRCUMSTANCES)
     assert document["finishedAt"] is None
     assert document["phases"] == {"collect": "partial", "grade": "partial"}
-    resumed = run_document(plan_of(), Circumstances("0.1.0", resumed_at=(AT,)), phases=Phases())
+    taken_up = Resumption(AT, "resume", {Step.KEEP: 1})
+    resumed = run_document(
+        replace(plan_of(), resumptions=(taken_up,)), Circumstances("0.1.0"), phases=Phases()
+    )
     assert resumed["resumedAt"] == [AT]
+    assert plan_from_json(resumed).resumptions[0].counts[Step.KEEP] == 1

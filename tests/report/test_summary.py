@@ -18,7 +18,7 @@ from pytest_mst.domain.write import WriteMode
 from pytest_mst.report.attempts import AttemptRow
 from pytest_mst.report.exit import exit_code
 from pytest_mst.report.reasons import ReasonKind, Remedy
-from pytest_mst.report.summary import KEPT_FINDINGS, CaseCounts, CaseRow, summarise
+from pytest_mst.report.summary import KEPT_FINDINGS, CaseCounts, CaseRow
 from tests.report.rows import (
     BROKEN,
     CALL,
@@ -35,6 +35,7 @@ from tests.report.rows import (
     plans,
     row,
     rows,
+    summarise,
 )
 from tests.store.records import attempt_id, case_of, plan_of
 

@@ -7,7 +7,6 @@ from pytest_mst.domain.plan import RunPlan, ServerInfo, VariantInfo
 from pytest_mst.domain.run import AttemptId
 from pytest_mst.domain.write import WriteMode
 from pytest_mst.report.attempts import AttemptRow, Call
-from pytest_mst.report.summary import summarise
 from pytest_mst.report.terminal import closing_lines
 from tests.report.rows import (
     BROKEN,
@@ -20,6 +19,7 @@ from tests.report.rows import (
     lost,
     passed,
     row,
+    summarise,
 )
 from tests.store.records import attempt_id, case_of, plan_of
 
