@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_mst.plugin import fixtures
-from pytest_mst.plugin.options import add_options, is_enabled
+from pytest_mst.plugin import fixtures, hookspecs
+from pytest_mst.plugin.options import add_options, check_together, is_enabled
 
 MARKERS = (
     "mst(input=, config=, trials=, pass_threshold=, tags=, timeout=, variants=): "
@@ -22,6 +22,21 @@ MARKERS = (
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options."""
     add_options(parser)
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Make our own hooks known, with `--mst` or without: a conftest may implement them."""
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """With `--mst`, refuse ways to run tests that evals cannot be run in."""
+    check_together(config)
+    if is_enabled(config):
+        from pytest_mst.plugin.distribution import check_distribution
+
+        check_distribution(config)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_mst.domain.errors import MstError, StoreError
 from pytest_mst.plugin import marked, timer
+from pytest_mst.plugin.again import choose_planned
 from pytest_mst.plugin.async_body import call_body
 from pytest_mst.plugin.collect import EvalFile, EvalItem, RefusedFile, eval_file
 from pytest_mst.plugin.controller import REFUSED_ATTRIBUTE, Controller
@@ -24,8 +25,9 @@ from pytest_mst.plugin.progress import Progress
 from pytest_mst.plugin.protocol import run_call_phase, run_case, shape_report
 from pytest_mst.plugin.session import concurrency, thaw_session
 from pytest_mst.plugin.sigterm import end_on_sigterm
-from pytest_mst.plugin.start_run import case_items, start_runs, will_run
-from pytest_mst.plugin.upcoming import Upcoming
+from pytest_mst.plugin.start_run import plan_runs, will_run
+from pytest_mst.plugin.stopping import listen
+from pytest_mst.plugin.upcoming import STEALS_INPUT, Upcoming
 
 WORKER_INPUT = "mst"
 """Under which the controller hands workers what it loaded."""
@@ -115,21 +117,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Take out the marked tests that tags and variants do not choose; all, after a refusal."""
     if config.stash[SESSION].refused:
         items.clear()  # xdist's workers would run the rest, whatever collection came to
-    left_out = marked.choose(config.stash[SESSION], items)
+    evals = config.stash[SESSION]
+    choose = marked.choose if evals.taken_up is None else choose_planned
+    left_out = choose(evals, items)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Write down what each run is to do."""
-    controller = session.config.pluginmanager.get_plugin(CONTROLLER)
-    if controller is not None:
-        controller.collected(case_items(session.items))
+    """Write down what each run is to do, before xdist tells the controller."""
+    try:
+        plan_runs(session, session.config.pluginmanager.get_plugin(CONTROLLER))
+    except StoreError as error:
+        raise pytest.UsageError(str(error)) from error
     if session.items and will_run(session):
-        try:
-            start_runs(session)
-        except StoreError as error:
-            raise pytest.UsageError(str(error)) from error
+        listen(session.items)
         session.stash[UPCOMING] = Upcoming(session)
         session.config.stash[SESSION].engine.upcoming = session.stash[UPCOMING].jobs
 
@@ -154,7 +157,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     case = item.stash.get(CASE, None)
     if case is None:
         return None
-    if case.case.skip is not None or item.config.option.setupplan:
+    if case.skip is not None or item.config.option.setupplan:
         return None
     item.session.stash[UPCOMING].at(item)
     run_case(item, nextitem)
@@ -208,6 +211,7 @@ def pytest_configure_node(node: Any) -> None:
     """Hand a worker what was loaded."""
     session = node.config.stash[SESSION]
     node.workerinput[WORKER_INPUT] = session.frozen()
+    node.workerinput[STEALS_INPUT] = node.config.getvalue("dist") == "worksteal"
     session.engine.close()  # the controller runs no attempt itself
 
 

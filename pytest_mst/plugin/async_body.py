@@ -13,10 +13,6 @@ from pytest_mst.plugin.body import NeverAwaited
 from pytest_mst.plugin.keys import CASE
 from pytest_mst.plugin.pytest_private import arguments_of, fixture_value
 
-UNAWAITED_MARK = "was never awaited"
-"""How CPython's RuntimeWarning about a coroutine ends: it has no type of its own
-(Python/../genobject.c, _PyErr_WarnUnawaitedCoroutine)."""
-
 
 def call_body(item: pytest.Function) -> None:
     """Call a test function; run what it returns where that is to be awaited.
@@ -38,15 +34,10 @@ def call_body(item: pytest.Function) -> None:
             if inspect.iscoroutine(result):
                 result.close()
             raise NeverAwaited(msg)
-    unawaited = [one for one in caught if _is_unawaited(one)]
+    # what warns of a coroutine that nobody awaited names it as its source
+    unawaited = [one for one in caught if inspect.iscoroutine(one.source)]
     for one in caught:
         if one not in unawaited:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     if unawaited:
         raise NeverAwaited(str(unawaited[0].message))
-
-
-def _is_unawaited(warning: warnings.WarningMessage) -> bool:
-    return issubclass(warning.category, RuntimeWarning) and str(warning.message).endswith(
-        UNAWAITED_MARK
-    )

@@ -8,9 +8,10 @@ import pytest
 
 from pytest_mst.attempt.collect import FinishedAttempt, not_stored, store_outcomes
 from pytest_mst.attempt.job import BODY
-from pytest_mst.attempt.unexpected import detail_of, leaves, named
+from pytest_mst.attempt.unexpected import detail_of, fatal_failure, fatal_in, leaves, named
 from pytest_mst.domain.ending import (
     Broke,
+    FatalError,
     InfrastructureError,
     InfrastructureFailure,
 )
@@ -36,7 +37,8 @@ def body_grade(case: CaseItem) -> GradeOutcome:
     """Return what fixtures and body said of a finished trial.
 
     Only `AssertionError` and `pytest.fail` in the body fail a trial; anything else that was
-    raised means that the body could not grade it, and so does never looking at it.
+    raised means that the body could not grade it, a fatal error whatever it was turned into, and
+    so does never looking at it.
 
     Args:
         case: the case, with what its phases raised and what its body looked at.
@@ -93,6 +95,9 @@ def failure_before_end(
             `mst`), so that what it raises is the client's program failing.
 
     """
+    fatal = fatal_behind(error)
+    if fatal is not None:
+        return fatal_failure(fatal, error)
     for leaf in leaves(error):
         if isinstance(leaf, InfrastructureError):
             return leaf.failure
@@ -108,8 +113,18 @@ def failure_before_end(
     return InfrastructureFailure(Broke.SETUP, reason, retryable=False, detail=detail)
 
 
+def fatal_behind(error: BaseException) -> FatalError | None:
+    """Return the fatal error in what a fixture or body raised; see `fatal_in`.
+
+    Who skips a case because of one has dealt with it.
+    """
+    return None if isinstance(error, pytest.skip.Exception) else fatal_in(error)
+
+
 def is_assertion(error: BaseException) -> bool:
-    """Tell whether an error is the body's way to fail a trial."""
+    """Tell whether an error is the body's way to fail a trial, and nothing fatal is behind it."""
+    if fatal_behind(error) is not None:
+        return False
     return not timer.fired(error) and all(
         isinstance(one, AssertionError | pytest.fail.Exception) for one in leaves(error)
     )

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import pytest
 
 from pytest_mst.attempt.collect import FinishedAttempt
-from pytest_mst.attempt.job import AttemptJob, Target
+from pytest_mst.attempt.identity import identity_of
+from pytest_mst.attempt.job import BODY, Again, AttemptJob, Target
 from pytest_mst.attempt.prepared import PreparedEval
 from pytest_mst.attempt.trial_view import Looked
 from pytest_mst.domain.case import Case
 from pytest_mst.domain.eval_config import Variant
+from pytest_mst.domain.identity import Identity
 from pytest_mst.domain.plan import PlannedCase
+from pytest_mst.domain.resumption import Step
 from pytest_mst.domain.run import AttemptId, locator
 from pytest_mst.grading.grader import Grader
 from pytest_mst.grading.select import graders_of
@@ -46,6 +49,16 @@ class CaseItem:
     judges: tuple[object, ...] = ()
     has_body: bool = False
     """A Python case: its test body grades too."""
+    body: str | None = None
+    """The source of the test body, in a form that formatting and markers do not change."""
+    target_source: str | None = None
+    """What makes the target where the case's own fixtures do: their source, and what they get."""
+    listed_by: Target | None = None
+    """What its own fixtures replace the client of, and nothing else: its tools are the case's."""
+    again: dict[int, Again] = field(default_factory=dict)
+    """By trial: what becomes of it, where the run is taken up again."""
+    is_in_ledger: bool = False
+    """Something is stored of it in a run that is taken up, so that it counts if it is skipped."""
     run_by: RunBy = "engine"
     declared_writes: bool = False
     shared_key: Hashable | None = None
@@ -63,6 +76,7 @@ class CaseItem:
     looked: Looked = field(default_factory=Looked)
     """What the body has looked at in the trial under way."""
     _graders: tuple[Grader, ...] | None = None
+    _identity: Identity | None = None
     finished: FinishedAttempt | None = None
     """The attempt of the trial under way, once it has ended."""
 
@@ -80,6 +94,11 @@ class CaseItem:
         """Return the id of one of the case's attempts."""
         return AttemptId(self.variant.name, self.case.id, trial)
 
+    @property
+    def attempt_ids(self) -> Iterator[AttemptId]:
+        """The ids of all of its attempts, in order."""
+        return map(self.attempt_id, range(self.trials))
+
     def locator(self, trial: int) -> str:
         """Return the short name of one of the case's attempts."""
         return locator(self.run.run_id, self.attempt_id(trial))
@@ -87,12 +106,10 @@ class CaseItem:
     def job(self, trial: int, target: Target) -> Job:
         """Return one attempt to make; what it takes is put together when it is ordered."""
         key = (self.run.run_id, self.attempt_id(trial))
-        return Job(key, lambda: Order(self.attempt(trial, target), self.run.writer))
+        return Job(key, lambda: Order(self.attempt(trial, target), self.run.writer, self.run.rules))
 
     def attempt(self, trial: int, target: Target) -> AttemptJob:
         """Return everything that is known of one attempt before it begins."""
-        if self._graders is None:
-            self._graders = graders_of(self.case, self.judges)
         return AttemptJob(
             id=self.attempt_id(trial),
             locator=self.locator(trial),
@@ -100,10 +117,72 @@ class CaseItem:
             dataset=self.dataset,
             target=target,
             timeout_s=self.timeout_s,
-            graders=self._graders,
+            graders=self.graders,
+            identity=self.identity,
             declared_writes=self.declared_writes,
             has_body=self.has_body,
+            again=self.again.get(trial),
         )
+
+    @property
+    def graders(self) -> tuple[Grader, ...]:
+        """Its graders, less a test body."""
+        if self._graders is None:
+            self._graders = graders_of(self.case, self.judges)
+        return self._graders
+
+    @property
+    def grader_names(self) -> frozenset[str]:
+        """The names of its graders, less a test body."""
+        return frozenset(grader.name for grader in self.graders)
+
+    @property
+    def identity(self) -> Identity:
+        """What its attempts are of; known before its own fixtures have made its target."""
+        if self._identity is None:
+            by_fixtures = self.target_source is not None
+            target = None if by_fixtures else self.target
+            sources = [self.target_source, self.body if self.run_by == "body" else None]
+            known = [source for source in sources if source is not None]
+            self._identity = identity_of(
+                self.case,
+                target or Target.missing(self.variant.name),
+                judges=self.judges,
+                declared_writes=self.declared_writes,
+                collected_by="\n".join(known) if known else None,
+                body=self.body,
+                listed_by=self.listed_by if by_fixtures else None,
+            )
+        return self._identity
+
+    @property
+    def skip(self) -> str | None:
+        """Why its file says that it is not run; of what is in the ledger, that says nothing."""
+        return None if self.is_in_ledger else self.case.skip
+
+    @property
+    def is_all_stored(self) -> bool:
+        """Whether no attempt at it is left to be made or graded in this session."""
+        return bool(self.again) and all(self.is_stored(trial) for trial in range(self.trials))
+
+    def stored_job(self, trial: int) -> Job:
+        """Return the job of an attempt that is not made anew; it needs no target."""
+        return self.job(trial, self.target or Target.missing(self.variant.name))
+
+    def stands(self, trial: int) -> bool:
+        """Tell whether what is stored of an attempt stands; see `Again.stands`."""
+        again = self.again.get(trial)
+        return again is not None and again.stands
+
+    def is_stored(self, trial: int) -> bool:
+        """Tell whether nothing is left to do for an attempt but to hand out what is stored."""
+        again = self.again.get(trial)
+        if again is None or not again.stands:
+            return False
+        if again.decision.step is Step.KEEP:
+            return True
+        asked = again.decision.graders  # fixtures of a case in an eval file grade it, too
+        return self.has_body and asked is not None and BODY not in asked
 
     def planned(self) -> PlannedCase:
         """Return the case as its run's plan holds it."""
@@ -113,7 +192,7 @@ class CaseItem:
             dataset=self.dataset,
             trials=self.trials,
             pass_threshold=self.pass_threshold,
-            skip=self.case.skip,
+            skip=self.skip,
             write_case=self.case.expected.writes is not None or self.declared_writes,
             unguarded=self.target is not None and self.target.unguarded,
         )

@@ -20,6 +20,7 @@ from pytest_mst.domain.score import (
 from pytest_mst.plugin.case_item import CaseItem
 from pytest_mst.plugin.outcomes import State
 from pytest_mst.report.text import percent, shown
+from pytest_mst.report.tries import retry_lines
 
 _ANSWER_CHARS = 200
 _REASON_CHARS = 2_000
@@ -53,6 +54,7 @@ class AttemptText:
         """
         lines = [f"{locator} trial {trial}: {_word(state)}"]
         if finished is not None:
+            lines += [f"  {line}" for line in retry_lines(finished.record.tries)]
             lines += _ending_lines(finished)
             for outcome in finished.outcomes:
                 lines += _outcome_lines(outcome, body_text)
@@ -71,7 +73,8 @@ def case_text(
     """Return a case's verdict and the attempts behind it."""
     passed = sum(one.verdict is TrialVerdict.PASSED for one in graded)
     decided = passed + sum(one.verdict is TrialVerdict.FAILED for one in graded)
-    share = f", {percent(passed / decided)}" if decided else ""
+    complete = verdict is not CaseVerdict.INCOMPLETE  # of an incomplete one no share is known
+    share = f", {percent(passed / decided)}" if complete else ""
     head = (
         f"{shown(case.case.id)} [{shown(case.variant.name)}] {verdict.value}: "
         f"{passed} of {decided} graded trials passed{share}; "

@@ -12,6 +12,7 @@ from pytest_mst.domain.errors import MstError
 from pytest_mst.domain.eval_config import Variant
 from pytest_mst.domain.loaded import LoadedCase
 from pytest_mst.plugin.case_item import CaseItem
+from pytest_mst.plugin.eval_run import source_of
 from pytest_mst.plugin.keys import CASE, SESSION
 from pytest_mst.plugin.outcomes import Refused
 from pytest_mst.plugin.session import EvalSession
@@ -40,6 +41,7 @@ class EvalFile(pytest.Module):
         session = self.config.stash[SESSION]
         config = self.prepared.loaded.config
         run = session.run(config.name, self.prepared)
+        run.source = source_of(self.path, session.root)
         run.available = len(self.prepared.loaded.cases) * len(config.variants_or_default)
         for one in self.prepared.loaded.tagged(session.tags(config)):
             yield CaseCollector.of(self, one)

@@ -6,7 +6,9 @@ incomplete and never forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,6 +20,7 @@ from pytest_mst.attempt.lost import store_lost
 from pytest_mst.domain.ending import Broke, InfrastructureFailure
 from pytest_mst.domain.errors import StoreError
 from pytest_mst.domain.plan import RunPlan, plan_from_json
+from pytest_mst.domain.resumption import Resumption, Step
 from pytest_mst.domain.run import AttemptId, utc_text
 from pytest_mst.domain.score import CaseVerdict
 from pytest_mst.plugin.case_item import CaseItem
@@ -33,12 +36,13 @@ from pytest_mst.plugin.outcomes import (
     verdict_of,
 )
 from pytest_mst.plugin.progress import Progress
-from pytest_mst.plugin.pytest_private import end_workers
+from pytest_mst.plugin.pytest_private import end_workers, terminal_of
 from pytest_mst.plugin.session import EvalSession
 from pytest_mst.report.attempts import AttemptRow
 from pytest_mst.report.documents import Circumstances
 from pytest_mst.report.exit import ExitCode, exit_code
 from pytest_mst.report.finish import finish_run, read_run
+from pytest_mst.report.resumption import resumption_lines
 from pytest_mst.report.summary import RunSummary
 from pytest_mst.report.terminal import closing_lines
 from pytest_mst.store.read import read_document
@@ -62,6 +66,9 @@ class Controller:
         self._refusals: dict[str, None] = {}
         self._summaries: list[tuple[EvalRun, RunSummary]] = []
         self._store_errors: list[StoreError] = []
+        self._heard_of_collection = False
+        self._taken_up: list[tuple[EvalRun, Resumption]] = []
+        """Of runs that are taken up: what is still to be said of it."""
         self._selected_cases = 0
         """How many cases were collected and chosen."""
 
@@ -70,23 +77,72 @@ class Controller:
         self._selected_cases = len(cases)
         for run in self._session.runs.values():
             planned = sum(case.trials for case in cases if case.run is run and not case.case.skip)
-            self._progress.watch(run.layout, planned)
+            if self._session.taken_up is None:
+                self._progress.watch(run.layout, planned)
+
+    def took_up(self, decided: Sequence[tuple[EvalRun, Resumption]]) -> None:
+        """Take note of what becomes of the runs that are taken up."""
+        self._taken_up.extend(decided)
+        for run, resumption in decided:
+            self._progress.watch(run.layout, resumption.counts[Step.COLLECT], from_now=True)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self) -> None:
+        """Say what becomes of the runs that are taken up, below what was collected."""
+        self._say_taken_up()
+
+    def _say_taken_up(self) -> None:
+        """Say what becomes of the runs that are taken up, before anything is done."""
+        terminal = terminal_of(self._config)
+        if terminal is None:
+            return
+        for run, resumption in self._taken_up:
+            terminal.ensure_newline()
+            for line in resumption_lines(run.name, run.run_id, resumption):
+                terminal.write_line(run.writer.redactor.text(line))
+        self._taken_up.clear()
 
     def collected_by_worker(self, ids: Sequence[str]) -> None:
         """Take note of the runs that workers have cases of; all collect the same."""
-        if self._session.runs:
+        if self._heard_of_collection:
             return
-        for path in dict.fromkeys(self._config.rootpath / one.partition("::")[0] for one in ids):
-            prepared = self._session.prepared.get(path) if is_eval_file(path) else None
-            root = self._session.root
-            name = prepared.loaded.config.name if prepared else module_eval_name(path, root)
-            run = self._session.run(name, prepared)
+        self._heard_of_collection = True
+        taken_up = self._session.taken_up
+        for run in self._runs_of(ids):
             plan = self._plan(run)
-            if plan is not None:
-                run.started = True
-                self._selected_cases += len(plan.cases)
+            if plan is None:
+                continue
+            run.started = True
+            self._selected_cases += len(plan.cases)
+            self._share(run)
+            if taken_up is None:
                 self._progress.watch(run.layout, sum(1 for _ in plan.attempts))
+            else:
+                last = [one for one in plan.resumptions[-1:] if one.at == taken_up.at]
+                self.took_up([(run, one) for one in last])
+        self._say_taken_up()
         self._progress.tick_from_thread()
+
+    def _runs_of(self, ids: Sequence[str]) -> list[EvalRun]:
+        """Return the runs that items are cases of; those that are taken up, whatever there is."""
+        session = self._session
+        if session.taken_up is not None:
+            return list(session.runs.values())
+        runs: dict[str, EvalRun] = {}
+        for path in dict.fromkeys(self._config.rootpath / one.partition("::")[0] for one in ids):
+            prepared = session.prepared.get(path) if is_eval_file(path) else None
+            in_python = module_eval_name(path, session.root)
+            name = prepared.loaded.config.name if prepared else in_python
+            runs[name] = session.run(name, prepared)
+        return list(runs.values())
+
+    def _share(self, run: EvalRun) -> None:
+        """Hold a run for as long as its workers do."""
+        try:
+            run.lock.share()
+        except StoreError as error:
+            self._store_errors.append(error)
+        self._config.add_cleanup(run.lock.release)
 
     def worker_lost(self, worker: str) -> None:
         """Write down the attempts that a worker took along, before others are given its cases."""
@@ -113,11 +169,12 @@ class Controller:
     def _is_marked(self, nodeid: str) -> bool:
         """Tell whether an item of a Python file is one of its run's cases."""
         path, _, tail = nodeid.partition("::")
+        names = {tail, tail.rpartition("@")[0]}  # xdist writes a group's name behind it
         root = self._session.root
         run = self._session.runs.get(module_eval_name(root / path, root))
         plan = self._plan(run) if run is not None else None
         return plan is not None and any(
-            tail in python_names(one.case, one.variant) for one in plan.cases
+            not names.isdisjoint(python_names(one.case, one.variant)) for one in plan.cases
         )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -143,7 +200,7 @@ class Controller:
     ) -> Iterator[Any]:
         """Close the runs and choose the exit code, before reporters read it."""
         self._progress.close()
-        if not self._config.option.collectonly:
+        if not (self._config.option.collectonly or self._config.option.setupplan):
             end_workers(self._config)
             self._close_runs()
         session.exitstatus = self._exit_status(session, exitstatus)
@@ -152,7 +209,7 @@ class Controller:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print one block for each eval."""
         show_closing(terminalreporter, self._config, self._summaries, self._store_errors)
-        if not self._selected_cases and not self._refusals:
+        if not self._selected_cases and not self._refusals and not self._summaries:
             show_none_selected(terminalreporter, self._config, self._session)
 
     def _keep(self, note: AttemptNote) -> None:
@@ -185,7 +242,7 @@ class Controller:
         """
         reported = self._reported.get(run.run_id)
         try:
-            store_lost(run.writer, plan)
+            store_lost(run.writer, plan, told=failures_in(reported or {}))
             finished_at = utc_text(datetime.now(UTC))
             return finish_run(
                 plan,
@@ -228,12 +285,21 @@ class Controller:
         failed_otherwise = session.testsfailed > self._incomplete
         if exitstatus == code.TESTS_FAILED and failed_otherwise:
             return code.TESTS_FAILED
-        if not self._selected_cases:
+        if not self._selected_cases and not self._summaries:
             return code.TESTS_FAILED if session.testsfailed else code.NO_TESTS_COLLECTED
         decided = exit_code(summary for _, summary in self._summaries)
         if (self._store_errors or self._incomplete) and decided is ExitCode.PASSED:
             decided = ExitCode.INCOMPLETE
         return int(decided)
+
+
+def failures_in(rows: Mapping[AttemptId, AttemptRow]) -> dict[AttemptId, InfrastructureFailure]:
+    """Return how the attempts ended that are no trials."""
+    return {
+        attempt: row.ending
+        for attempt, row in rows.items()
+        if isinstance(row.ending, InfrastructureFailure)
+    }
 
 
 def stored_plan(run: EvalRun) -> RunPlan | None:
@@ -270,13 +336,34 @@ def show_closing(
 ) -> None:
     """Print the closing block of each eval, and what could not be stored."""
     for run, summary in summaries:
+        options = finishing_options(config, summary.plan.source)
         terminal.section(f"eval {run.name}", sep="=", bold=True)
         shown = shown_path(config, run.layout.run_dir)
-        for line in closing_lines(summary, shown, can_resume=False):
+        for line in closing_lines(summary, shown, options=options):
             terminal.line(run.writer.redactor.text(line))
     for error in errors:
         terminal.section("a run could not be stored", sep="=", red=True)
         terminal.line(str(error))
+
+
+def finishing_options(config: pytest.Config, source: str) -> str:
+    """Return what the command that finishes a run needs beside its name, each after a space.
+
+    Args:
+        config: pytest's.
+        source: the file that the run is of, from the root folder.
+
+    """
+    here, words = config.invocation_params.dir, []
+    results = config.getoption("mst_results")
+    if results is not None:
+        words += ["--mst-results", results]
+    for option, value in (("-c", config.option.inifilename), ("--rootdir", config.option.rootdir)):
+        if value is not None:
+            words += [option, str(value)]
+    if config.rootpath != here and source:  # which is what leads pytest to the root folder
+        words.append(os.path.relpath(config.rootpath / source, here))
+    return "".join(f" {shlex.quote(word)}" for word in words)
 
 
 def show_none_selected(

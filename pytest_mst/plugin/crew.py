@@ -9,8 +9,11 @@ from collections.abc import Iterable
 
 import anyio
 
-from pytest_mst.attempt.collect import FinishedAttempt, collect
+from pytest_mst.attempt.again import make
+from pytest_mst.attempt.collect import FinishedAttempt
 from pytest_mst.attempt.job import AttemptJob
+from pytest_mst.attempt.run_rules import NO_RULES, RunRules
+from pytest_mst.plugin.places import Places
 from pytest_mst.proxy.hub import Hub
 from pytest_mst.store.append import RunWriter
 
@@ -21,11 +24,12 @@ CUT_SHORT_BOUND_S = 15.0
 class Order:
     """An attempt to make, where it is written, and what waits for it."""
 
-    __slots__ = ("attempt", "future", "scope", "writer")
+    __slots__ = ("attempt", "future", "rules", "scope", "writer")
 
-    def __init__(self, attempt: AttemptJob, writer: RunWriter) -> None:
+    def __init__(self, attempt: AttemptJob, writer: RunWriter, rules: RunRules = NO_RULES) -> None:
         self.attempt = attempt
         self.writer = writer
+        self.rules = rules
         self.future: concurrent.futures.Future[FinishedAttempt | None] = concurrent.futures.Future()
         """`None`: the crew was stopped before the attempt began."""
         self.scope: anyio.CancelScope | None = None
@@ -44,9 +48,9 @@ class Crew:
 
         """
         self._hub = hub
-        self._size = size
         self._waiting: deque[Order] = deque()
-        self._busy = 0
+        self._places = Places(size, self._begin_next)
+        self._workers = 0
         self._stopped = False
         self._loop = asyncio.get_running_loop()
         self._ended = anyio.Event()
@@ -73,19 +77,26 @@ class Crew:
                 order.future.set_result(None)
             return
         self._waiting.extend(orders)
-        for _ in range(min(self._size - self._busy, len(self._waiting))):
-            self._busy += 1
-            self._idle = anyio.Event()
+        self._begin_next()
+
+    def _begin_next(self) -> None:
+        """Let somebody work in each free place, as far as there are orders."""
+        for _ in range(min(self._places.free, len(self._waiting))):
+            self._places.take()
+            if not self._workers:
+                self._idle = anyio.Event()
+            self._workers += 1
             self._tasks.start_soon(self._work)
 
     async def _work(self) -> None:
-        """Work off orders until none waits."""
+        """Work off the next order, if none has taken it meanwhile; then whoever is next is."""
         try:
-            while self._waiting:
+            if self._waiting:
                 await self._one(self._waiting.popleft())
         finally:
-            self._busy -= 1
-            if not self._busy:
+            self._places.leave()
+            self._workers -= 1
+            if not self._workers:
                 self._idle.set()
 
     async def _one(self, order: Order) -> None:
@@ -94,7 +105,9 @@ class Crew:
             return
         with anyio.CancelScope() as order.scope:
             try:
-                finished = await collect(order.attempt, self._hub, order.writer)
+                finished = await make(
+                    order.attempt, self._hub, order.writer, order.rules, away=self._places.away
+                )
             except BaseException as error:  # around one attempt: the others go on, this one tells
                 order.future.set_exception(error)
                 if not isinstance(error, Exception) and self._stopped:
@@ -124,7 +137,7 @@ class Crew:
             order.future.set_result(None)
         self._waiting.clear()
         self._tasks.cancel_scope.cancel()
-        if self._busy:
+        if self._workers:
             with anyio.move_on_after(CUT_SHORT_BOUND_S):
                 await self._idle.wait()
 

@@ -43,7 +43,7 @@ def is_met_in_loop(path: Path) -> bool:
 
 def selected_evals(config: pytest.Config) -> Selected:
     """Find the eval configs that the session's arguments select."""
-    starts = _starts(config)
+    starts = starts_of(config)
     evals: dict[Path, None] = {}
     named: dict[Path, None] = {}
     patterns = config.getini("python_files")
@@ -59,7 +59,8 @@ def selected_evals(config: pytest.Config) -> Selected:
     return Selected(tuple(evals), tuple(path for path in named if path not in evals), starts)
 
 
-def _starts(config: pytest.Config) -> tuple[Path, ...]:
+def starts_of(config: pytest.Config) -> tuple[Path, ...]:
+    """Return the files and folders that the session's arguments name."""
     base = config.invocation_params.dir
     paths = [base / str(arg).split("::", 1)[0] for arg in config.args]
     return tuple(dict.fromkeys(Path(os.path.normpath(path)) for path in paths))

@@ -10,6 +10,8 @@ import asyncio
 import concurrent.futures
 import contextlib
 import os
+import sys
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import anyio
 import anyio.from_thread
+import pytest
 
 from pytest_mst.attempt.collect import FinishedAttempt
 from pytest_mst.attempt.load_check import check_evals
@@ -35,6 +38,8 @@ JobKey: TypeAlias = tuple[str, AttemptId]
 """Run id and attempt."""
 
 _TICK_S = 0.5
+_CLOSE_BOUND_S = 2.0
+"""How long the loop of an interrupted session may take to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,8 @@ class Engine:
         """Of the attempts that were ordered and not yet handed out."""
         self._asked_for: set[JobKey] = set()
         self._stopped = False
+        self._held_up = False
+        """Attempts under way were to be cut short, and have not said yet that they were."""
         self._stack = ExitStack()
         self._portal: anyio.from_thread.BlockingPortal | None = None
         self._hub: Hub | None = None
@@ -141,11 +148,14 @@ class Engine:
 
     def wait_for(self, future: concurrent.futures.Future[_T]) -> _T:
         """Wait for what runs in the background loop, showing progress meanwhile."""
+        self._until_done(future)
+        return future.result()
+
+    def _until_done(self, future: concurrent.futures.Future[Any]) -> None:
         while not future.done():
             concurrent.futures.wait([future], timeout=_TICK_S)
             if not future.done():
                 self._on_wait()
-        return future.result()
 
     def get(self, job: Job) -> FinishedAttempt | None:
         """Wait for an attempt, made ahead or made now; `None` when the engine was stopped first."""
@@ -161,6 +171,14 @@ class Engine:
     def get_if_begun(self, job: Job) -> FinishedAttempt | None:
         """Wait for an attempt that is under way or has ended; begin none."""
         return self.get(job) if job.key in self._orders else None
+
+    def has_made(self, key: JobKey) -> bool:
+        """Tell whether an attempt was begun ahead, once it has ended; begins none."""
+        order = self._orders.get(key)
+        if order is None:
+            return False
+        self._until_done(order.future)
+        return order.future.exception() is not None or order.future.result() is not None
 
     def has_result(self, job: Job) -> bool:
         """Tell whether asking for an attempt would not have to wait."""
@@ -230,18 +248,36 @@ class Engine:
     def cancel(self) -> None:
         """Cut the attempts under way short; each records that, within a bound."""
         self.stop()
+        self._held_up = True
         try:
             if self._crew is not None:
                 self.start(self._crew.cut_short).result(timeout=CUT_SHORT_BOUND_S + 1)
             if self.cut_body_short is not None:
                 self.cut_body_short()
+            self._held_up = False
         except concurrent.futures.TimeoutError:
             pass  # a client holds up the loop: what it was at is told from the journal
         finally:
             self._orders.clear()
 
     def close(self) -> None:
-        """End the background loop and every server with it. Safe to call twice."""
+        """End the background loop and every server with it. Safe to call twice.
+
+        Where an interrupted session is held up by a client that will not end, the process ends
+        here instead: by now everything is written, and its servers end with it.
+        """
+        if not self._held_up:
+            self._close()
+            return
+        closing = threading.Thread(target=self._close, daemon=True)
+        closing.start()
+        closing.join(_CLOSE_BOUND_S)
+        if closing.is_alive():
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(pytest.ExitCode.INTERRUPTED)
+
+    def _close(self) -> None:
         self.stop()
         if self._crew is not None:
             self.call(self._crew.end)

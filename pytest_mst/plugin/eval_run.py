@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_mst.attempt.prepared import PreparedEval
+from pytest_mst.attempt.run_rules import NO_RULES, RunRules
 from pytest_mst.attempt.write_modes import write_modes
 from pytest_mst.domain.eval_config import Variant
 from pytest_mst.domain.json_value import content_hash
@@ -18,11 +19,13 @@ from pytest_mst.domain.plan import (
     ServerInfo,
     ToolCounts,
     VariantInfo,
+    tool_hashes,
     tools_hash,
 )
 from pytest_mst.eval_files.environment import secrets_of
 from pytest_mst.store.append import RunWriter
 from pytest_mst.store.layout import RunLayout
+from pytest_mst.store.lock import RunLock
 from pytest_mst.store.redact import Redactor
 
 
@@ -35,12 +38,19 @@ class EvalRun:
     created_at: str
     layout: RunLayout
     writer: RunWriter
+    rules: RunRules = NO_RULES
     prepared: list[PreparedEval] = field(default_factory=list)
     """The evals it draws on: one for an eval file; the ones that its tests name for Python."""
     started: bool = False
     """Whether its plan was written down."""
     available: int = 0
     """How many cases by variants there are in all, chosen or not."""
+    source: str = ""
+    """The file it is written in, from pytest's root folder."""
+    lock: RunLock = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lock = RunLock(self.layout)
 
     def take_in(self, prepared: PreparedEval, environ: Mapping[str, str]) -> None:
         """Draw on one more eval; what it keeps secret is kept out of everything written."""
@@ -85,6 +95,7 @@ class EvalRun:
             variants=tuple(variants),
             datasets=tuple(datasets),
             baseline=config.baseline if config else None,
+            source=self.source,
         )
 
 
@@ -107,6 +118,7 @@ def variant_info(
                 protocol=state.protocol,
                 name=state.name,
                 version=state.version,
+                tool_hashes=tool_hashes(tools),
             )
         )
     return VariantInfo(variant.name, client, model, tuple(servers))
@@ -126,6 +138,11 @@ def python_names(case: str, variant: str) -> tuple[str, ...]:
     """Return the names an item of a Python case can have in its file: with its variant or not."""
     with_ids = case.removesuffix("]") + f"-{variant}]" if case.endswith("]") else None
     return (case, with_ids or f"{case}[{variant}]")
+
+
+def source_of(path: Path, root: Path) -> str:
+    """Return a file as a run names it: from pytest's root folder, where it lies below it."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
 
 
 def module_eval_name(test_file: Path, root: Path) -> str:

@@ -20,6 +20,7 @@ from pytest_mst.domain.ending import (
     Trial,
 )
 from pytest_mst.domain.evidence import Evidence
+from pytest_mst.domain.failure_class import FailurePhase
 from pytest_mst.domain.json_value import JsonObject
 from pytest_mst.plugin.body import NotATrial, failure_before_end, is_assertion
 from pytest_mst.plugin.case_item import CaseItem
@@ -109,7 +110,9 @@ class LiveCase:
         self.conversation = Conversation(self)
         job = case.attempt(case.trial, case.target)
         engine = session.engine
-        self._attempt: LiveAttempt = engine.call(_made, job, engine.hub, case.run.writer)
+        self._attempt: LiveAttempt = engine.call(
+            _made, job, engine.hub, case.run.writer, case.run.rules
+        )
         self._acting: concurrent.futures.Future[Any] | None = None
         """The input that is being run."""
 
@@ -120,12 +123,14 @@ class LiveCase:
             InfrastructureError: a server cannot be used.
 
         """
+        if self.case.run.rules.is_stopped(self.case.attempt_id(self.case.trial)):
+            raise NotATrial  # unstarted, as a gate closed since its fixtures were set up
         self.session.engine.cut_body_short = self.cut_short
         try:
             self.session.engine.hold(self._attempt.serve)
         except InfrastructureError as error:
             self.session.engine.cut_body_short = None
-            self.case.finished = self.session.store_failure(self.case, error.failure)
+            self.case.finished = self.session.store_failure(self.case, error.failure, error)
             raise NotATrial from error
 
     @property
@@ -156,10 +161,12 @@ class LiveCase:
             return
         engine.cut_body_short = None
         self._let_go()
-        finished = engine.call(self._attempt.finish, self._failure(when, raised))
         if isinstance(raised, pytest.skip.Exception) and not self._attempt.ran_client:
-            return  # the body skips its case: there is nothing to count
-        self.case.finished = finished
+            engine.call(self._attempt.withdraw)  # its case is skipped: nothing is to be counted
+            return
+        phase: FailurePhase = "setup" if when == "setup" else "body"
+        failure = self._failure(when, raised)
+        self.case.finished = engine.call(self._attempt.finish, failure, phase, raised)
 
     def cut_short(self) -> None:
         """Store that the run was stopped in the middle of the attempt; once."""

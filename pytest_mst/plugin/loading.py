@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_mst.attempt.lost import store_lost
 from pytest_mst.clients.registry import check_options, client_named
 from pytest_mst.domain.errors import (
     EvalFileError,
@@ -28,6 +29,7 @@ from pytest_mst.plugin.discover import Selected, selected_evals
 from pytest_mst.plugin.engine import Engine
 from pytest_mst.plugin.options import Settings
 from pytest_mst.plugin.progress import Progress
+from pytest_mst.plugin.resume import take_up
 from pytest_mst.plugin.session import (
     EvalSession,
     check_names,
@@ -38,6 +40,12 @@ from pytest_mst.plugin.session import (
     stated_results,
 )
 from pytest_mst.store.failure import store_error
+from pytest_mst.store.journal_tail import JournalTail
+from pytest_mst.store.stored_run import open_run
+from pytest_mst.store.whole_file import remove_half_written
+
+LOCK_WAIT_S = 10.0
+"""How long to wait for a session that is just ending: workers outlive a killed one by seconds."""
 
 
 def load_session(config: pytest.Config, progress: Progress) -> EvalSession:
@@ -48,7 +56,8 @@ def load_session(config: pytest.Config, progress: Progress) -> EvalSession:
         pytest.UsageError: a setting is wrong, or pytest is asked for what evals cannot do.
 
     """
-    settings = Settings.of(config)
+    taken_up = take_up(config, Settings.of(config))
+    settings = Settings.of(config)  # once more: what a run was started with is restored
     if config.option.setuponly and not config.option.setupplan:
         msg = "--setup-only would make attempts, since fixtures do; with --mst take --setup-plan"
         raise pytest.UsageError(msg)
@@ -57,7 +66,8 @@ def load_session(config: pytest.Config, progress: Progress) -> EvalSession:
     _check_results(config.rootpath, settings, list(loaded.values()))
     check_names(loaded.values())
     chosen = {path: (one, chosen_variants(one.config, settings)) for path, one in loaded.items()}
-    _check_selection(settings, list(loaded.values()))
+    if taken_up is None:
+        _check_selection(settings, list(loaded.values()))
     for path in selected.evals:
         one, variants = chosen[path]
         _check_clients(one, variants, settings)
@@ -66,7 +76,32 @@ def load_session(config: pytest.Config, progress: Progress) -> EvalSession:
     )
     config.add_cleanup(engine.close)
     prepared = engine.load_check({path: pair for path, pair in chosen.items() if pair[1]})
-    return start_session(config, prepared, selected, engine)
+    session = start_session(config, prepared, selected, engine, taken_up)
+    if taken_up is not None and not (config.option.collectonly or config.option.setupplan):
+        for name in taken_up.runs:
+            reopen(config, session, name)
+    return session
+
+
+def reopen(config: pytest.Config, session: EvalSession, name: str) -> None:
+    """Take a stored run for this session, and write down what an earlier one left unsaid.
+
+    Raises:
+        StoreError: another session uses it, or it cannot be written to.
+
+    """
+    prepared = next(
+        (one for one in session.prepared.values() if one.loaded.config.name == name), None
+    )
+    run = session.run(name, prepared)
+    run.lock.take(LOCK_WAIT_S)
+    config.add_cleanup(run.lock.release)
+    taken_up = session.taken_up
+    assert taken_up is not None
+    taken_up.runs[name] = open_run(run.layout)  # once more: another session had it until now
+    taken_up.journals[name] = JournalTail(run.layout, from_now=True).position
+    taken_up.half_written[name] = remove_half_written(run.layout.run_dir)
+    store_lost(run.writer, taken_up.runs[name].plan)
 
 
 def shown_path(config: pytest.Config, path: Path) -> str:

@@ -10,7 +10,7 @@ from pytest_mst.domain.errors import MarkerError, MstError, SelectionError
 from pytest_mst.domain.eval_config import Variant
 from pytest_mst.plugin.case_item import TARGET_FIXTURES, CaseItem
 from pytest_mst.plugin.discover import config_path
-from pytest_mst.plugin.eval_run import EvalRun, module_eval_name
+from pytest_mst.plugin.eval_run import EvalRun, module_eval_name, source_of
 from pytest_mst.plugin.keys import CASE, SESSION
 from pytest_mst.plugin.marks import Marked, marked
 from pytest_mst.plugin.outcomes import Refused
@@ -20,6 +20,7 @@ from pytest_mst.plugin.pytest_private import (
     requested_fixtures,
 )
 from pytest_mst.plugin.session import EvalSession
+from pytest_mst.plugin.source import body_source, target_source
 
 VARIANT_FIXTURE = "_mst_variant"
 BODY_RUNS_CLIENT = ("mst", "dry_run_proxy", "write_record")
@@ -62,12 +63,14 @@ def equip(item: pytest.Function) -> None:
     variant = _variant(item, prepared)
     run = session.run(module_eval_name(item.path, session.root), prepared)
     run.available += 1
+    run.source = source_of(item.path, session.root)
     requested = requested_fixtures(item)
     by_body = "trial" not in requested and any(name in requested for name in BODY_RUNS_CLIENT)
     case = marks.case(_case_id(item, variant))
     threshold = config.pass_threshold if config else 1.0
     timeout_s = config.timeout / 1000 if config else _DEFAULT_TIMEOUT_S
     overridden = overriding_fixtures(item, TARGET_FIXTURES)
+    known = _known_target(session, run, prepared, variant)
     item.stash[CASE] = CaseItem(
         run=run,
         variant=variant,
@@ -76,9 +79,12 @@ def equip(item: pytest.Function) -> None:
         trials=session.trials(config, marks.trials),
         pass_threshold=threshold if marks.pass_threshold is None else marks.pass_threshold,
         timeout_s=marks.timeout_s or timeout_s,
-        target=None if overridden else _known_target(session, run, prepared, variant),
+        target=None if overridden else known,
         judges=_judges(prepared, variant),
         has_body=True,
+        body=body_source(item),
+        target_source=target_source(item, overridden, prepared, variant) if overridden else None,
+        listed_by=known if set(overridden) <= {"mst_client"} else None,
         run_by="body" if by_body else "engine",
         declared_writes=marks.declared_writes,
         prepared=prepared,

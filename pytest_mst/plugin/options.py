@@ -11,6 +11,9 @@ import pytest
 DEFAULT_CONCURRENCY = 8
 DEFAULT_RESULTS = ".mst-results"
 
+NEWEST = ""
+"""What `--mst-resume` holds where it names no run."""
+
 EVAL_SUFFIXES = (".eval.yaml", ".eval.yml", ".eval.json")
 """How the name of an eval config ends."""
 
@@ -49,6 +52,41 @@ def add_options(parser: pytest.Parser) -> None:
             parser.addini(f"mst_{name}", help_text, type="int", default=None)
         else:
             parser.addini(f"mst_{name}", help_text, type="string", default="")
+    _add_resume_options(group)
+
+
+def _add_resume_options(group: pytest.OptionGroup) -> None:
+    group.addoption(
+        "--mst-resume",
+        metavar="RUN",
+        nargs="?",
+        const=NEWEST,
+        default=None,
+        dest="mst_resume",
+        help="finish a run in place: its id, the six digits at its end, or its folder; with "
+        "nothing, or with paths to tests, the newest unfinished run of each selected eval",
+    )
+    group.addoption(
+        "--mst-fixed",
+        action="store_true",
+        default=False,
+        dest="mst_fixed",
+        help="with --mst-resume: what nothing could help is fixed, collect or grade that too",
+    )
+    group.addoption(
+        "--mst-strict-tools",
+        action="store_true",
+        default=False,
+        dest="mst_strict_tools",
+        help="with --mst-resume: collect anew what was collected with other tool lists",
+    )
+    group.addoption(
+        "--mst-grade",
+        metavar="RUN",
+        default=None,
+        dest="mst_grade",
+        help="grade the stored trials of a run again, with today's graders; collect nothing",
+    )
 
 
 def _count(text: str) -> int:
@@ -79,6 +117,12 @@ class Settings:
     concurrency: int | None
     results: str | None
     ini: IniSettings
+    resume: str | None = None
+    """Which run to finish; `NEWEST` for the newest unfinished run of each selected eval."""
+    grade: str | None = None
+    """Which run to grade again."""
+    fixed: bool = False
+    strict_tools: bool = False
 
     @classmethod
     def of(cls, config: pytest.Config) -> Settings:
@@ -104,7 +148,16 @@ class Settings:
                 concurrency=_number(config, "concurrency"),
                 results=_setting(config, "mst_results") or None,
             ),
+            resume=config.getoption("mst_resume"),
+            grade=config.getoption("mst_grade"),
+            fixed=config.getoption("mst_fixed"),
+            strict_tools=config.getoption("mst_strict_tools"),
         )
+
+    @property
+    def takes_up(self) -> bool:
+        """Whether a stored run is finished or graded again."""
+        return self.resume is not None or self.grade is not None
 
     @property
     def overrides(self) -> dict[str, object]:
@@ -133,6 +186,33 @@ def is_enabled(config: pytest.Config) -> bool:
     if asked is not None:
         return bool(asked)
     return bool(_setting(config, "mst"))
+
+
+def check_together(config: pytest.Config) -> None:
+    """Refuse options that mean nothing without others, or not together.
+
+    Raises:
+        pytest.UsageError: there are such options.
+
+    """
+    resume, grade = config.getoption("mst_resume"), config.getoption("mst_grade")
+    given = {
+        "--mst-resume": resume is not None,
+        "--mst-grade": grade is not None,
+        "--mst-fixed": config.getoption("mst_fixed"),
+        "--mst-strict-tools": config.getoption("mst_strict_tools"),
+    }
+    if any(given.values()) and not is_enabled(config):
+        named = next(name for name, is_given in given.items() if is_given)
+        msg = f"{named} does nothing without --mst"
+        raise pytest.UsageError(msg)
+    if resume is not None and grade is not None:
+        msg = "--mst-resume and --mst-grade exclude each other: finish the run, then grade it again"
+        raise pytest.UsageError(msg)
+    for name in ("--mst-fixed", "--mst-strict-tools"):
+        if given[name] and resume is None:
+            msg = f"{name} says how --mst-resume finishes a run; add --mst-resume"
+            raise pytest.UsageError(msg)
 
 
 def _setting(config: pytest.Config, name: str) -> Any:

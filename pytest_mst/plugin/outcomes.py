@@ -21,6 +21,9 @@ EVIDENCE_PROPERTY = "mst_evidence"
 ATTEMPT_PHASE = "trial"
 """`when` of the small report of one attempt: no reporter takes it for a test of its own."""
 
+NOTE_REASON_CHARS = 400
+"""Of an attempt's or a skip's reason in its report, which is to stay small."""
+
 State: TypeAlias = Literal["passed", "failed", "ungraded", "infrastructure", "unstarted"]
 
 Status: TypeAlias = tuple[str, str, str | tuple[str, dict[str, bool]]]

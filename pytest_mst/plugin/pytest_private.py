@@ -77,10 +77,19 @@ def fixture_parameters(item: pytest.Item, *less: str) -> tuple[tuple[str, int], 
 
 
 def end_workers(config: pytest.Config) -> None:
-    """Have xdist's workers end, where there are some; what they write is then written."""
+    """Have xdist's workers end, where there are some; what they write is then written.
+
+    Pressing Ctrl-C meanwhile ends them at once.
+    """
     manager = getattr(config.pluginmanager.get_plugin("dsession"), "nodemanager", None)
-    if manager is not None:
+    if manager is None:
+        return
+    gateways = list(manager.group)
+    try:
         manager.teardown_nodes()  # xdist does so itself a little later; twice does no harm
+    except KeyboardInterrupt:
+        for gateway in gateways:
+            gateway._io.kill()
 
 
 def has_function_fixtures(item: pytest.Item) -> bool:
@@ -135,3 +144,30 @@ def queued_items(worker: Any, items: list[pytest.Item]) -> Iterator[pytest.Item]
     for index in indexes:
         if isinstance(index, int):
             yield items[index]
+
+
+def fixture_functions(item: pytest.Item, definitions: dict[str, Any]) -> dict[str, Any]:
+    """Return the functions of fixtures and of those that they ask for, by name.
+
+    Those of this plugin and of pytest itself are left out.
+    """
+    info = getattr(item, "_fixtureinfo", None)
+    known = dict(info.name2fixturedefs) if info is not None else {}
+    found: dict[str, Any] = {}
+    pending = dict(definitions)
+    while pending:
+        name, definition = pending.popitem()
+        found[name] = definition.func
+        for asked in definition.argnames:
+            there = known.get(asked) or item.session._fixturemanager.getfixturedefs(asked, item)
+            if asked in found or not there:
+                continue
+            if there[-1].func.__module__.partition(".")[0] not in ("_pytest", "pytest_mst"):
+                pending[asked] = there[-1]
+    return found
+
+
+def parameters_of(item: pytest.Item) -> dict[str, Any]:
+    """Return the values that an item is parametrized with, by name."""
+    callspec = getattr(item, "callspec", None)
+    return dict(callspec.params) if callspec is not None else {}

@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_mst.attempt.collect import FinishedAttempt, collect
+from pytest_mst.attempt.again import make, make_broken
+from pytest_mst.attempt.collect import FinishedAttempt
+from pytest_mst.attempt.gates import Gates
 from pytest_mst.attempt.job import Target
 from pytest_mst.attempt.prepared import PreparedEval, servers_from_json, servers_to_json
+from pytest_mst.attempt.run_rules import RunRules
 from pytest_mst.attempt.target import target_of
 from pytest_mst.clients.client import Client
 from pytest_mst.clients.registry import client_named
@@ -32,9 +35,12 @@ from pytest_mst.plugin.engine import Engine
 from pytest_mst.plugin.eval_run import EvalRun, run_id_for
 from pytest_mst.plugin.options import DEFAULT_CONCURRENCY, Settings
 from pytest_mst.plugin.progress import Progress
+from pytest_mst.plugin.resume import TakenUp, taken_up_from_json
 from pytest_mst.store.append import RunWriter
+from pytest_mst.store.backoff import Backoffs
 from pytest_mst.store.layout import RunLayout
 from pytest_mst.store.run_id import new_run_id
+from pytest_mst.store.stops import Stops
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,10 @@ class EvalSession:
     """Of the controller only."""
     refused: bool = False
     """Collection met a mistake of the user's: nothing is to run."""
+    taken_up: TakenUp | None = None
+    """The stored runs that it finishes or grades again; only their cases run then."""
+    met: dict[str, dict[tuple[str, str], CaseItem]] = field(default_factory=dict)
+    """Of runs that are taken up: every case that was collected, by variant and id."""
     runs: dict[str, EvalRun] = field(default_factory=dict)
     shared_targets: dict[Hashable, Target] = field(default_factory=dict)
     """What cases of overriding fixtures are put to, by `CaseItem.shared_key`."""
@@ -77,23 +87,39 @@ class EvalSession:
         """Return the run of one eval, made when it is first asked for; nothing is written yet."""
         run = self.runs.get(name)
         if run is None:
-            stated = stated_results(prepared.loaded.config) if prepared else None
-            layout = RunLayout(
-                self.settings.results_dir(self.root, stated), name, run_id_for(self.run_id, name)
-            )
+            layout = self._layout(name, prepared)
             writer = RunWriter(layout, worker=self.worker)
-            run = EvalRun(name, layout.run_id, self.created_at, layout, writer)
+            rules = RunRules(
+                backoffs=Backoffs(layout.backoff_dir),
+                run_id=layout.run_id,
+                gates=Gates(Stops(writer)),
+            )
+            run = EvalRun(name, layout.run_id, self.created_at, layout, writer, rules)
             self.runs[name] = run
         if prepared is not None:
             run.take_in(prepared, os.environ)
         return run
+
+    def _layout(self, name: str, prepared: PreparedEval | None) -> RunLayout:
+        """Return where the run of an eval is: a new one, or the one that is taken up."""
+        earlier = self.taken_up.runs.get(name) if self.taken_up is not None else None
+        if earlier is not None:
+            return earlier.layout
+        stated = stated_results(prepared.loaded.config) if prepared else None
+        folder = self.settings.results_dir(self.root, stated)
+        return RunLayout(folder, name, run_id_for(self.run_id, name))
 
     def variants(self, config: EvalConfig) -> tuple[Variant, ...]:
         """Return the variants of an eval that this session runs."""
         return chosen_variants(config, self.settings)
 
     def tags(self, config: EvalConfig) -> tuple[str, ...]:
-        """Return the tags that choose cases: the option's over the eval's own."""
+        """Return the tags that choose cases: the option's over the eval's own.
+
+        None do where a run is taken up: which cases it has was decided when it was started.
+        """
+        if self.taken_up is not None:
+            return ()
         return self.settings.tags or config.filter_tags
 
     def trials(self, config: EvalConfig | None, stated: int | None) -> int:
@@ -143,11 +169,26 @@ class EvalSession:
             self.prepared[path] = found
         return found
 
-    def store_failure(self, case: CaseItem, failure: InfrastructureFailure) -> FinishedAttempt:
-        """Store an attempt that ended before its client could begin."""
+    def store_failure(
+        self,
+        case: CaseItem,
+        failure: InfrastructureFailure,
+        raised: BaseException | None = None,
+    ) -> FinishedAttempt | None:
+        """Store an attempt that ended before its client could begin, once it is judged.
+
+        Args:
+            case: the case, at the trial that the attempt is.
+            failure: why.
+            raised: the exception that it was told from.
+
+        """
         target = case.target or Target.missing(case.variant.name)
+        if case.stands(case.trial):  # what is stored of it stands, whatever broke now
+            stored = case.attempt(case.trial, target)
+            return self.engine.call(make, stored, self.engine.hub, case.run.writer)
         job = replace(case.attempt(case.trial, target), target=replace(target, failure=failure))
-        return self.engine.call(collect, job, self.engine.hub, case.run.writer)
+        return self.engine.call(make_broken, job, case.run.writer, case.run.rules, failure, raised)
 
     def frozen(self) -> str:
         """Write what workers need: what was loaded, and what the load check found."""
@@ -155,6 +196,7 @@ class EvalSession:
             {
                 "runId": self.run_id,
                 "createdAt": self.created_at,
+                "takenUp": self.taken_up.to_json() if self.taken_up is not None else None,
                 "evals": [
                     [loaded_to_json(one.loaded), servers_to_json(one.servers)]
                     for one in self.prepared.values()
@@ -210,6 +252,7 @@ def start_session(
     prepared: Mapping[Path, PreparedEval],
     selected: Selected,
     engine: Engine,
+    taken_up: TakenUp | None = None,
 ) -> EvalSession:
     """Return the session of a process that loaded its evals itself."""
     now = datetime.now(UTC)
@@ -222,18 +265,24 @@ def start_session(
         prepared=dict(prepared),
         selected=selected,
         engine=engine,
+        taken_up=taken_up,
     )
 
 
 def thaw_session(config: pytest.Config, frozen: str, worker: str, engine: Engine) -> EvalSession:
-    """Return the session of a worker, from what the controller froze."""
-    content = json.loads(frozen)
+    """Return the session of a worker, from what the controller froze.
+
+    Raises:
+        StoreError: a run that is taken up cannot be read.
+
+    """
+    content, settings = json.loads(frozen), Settings.of(config)
     prepared = {}
     for loaded_text, servers_text in content["evals"]:
         one = PreparedEval(loaded_from_json(loaded_text), servers_from_json(servers_text))
         prepared[one.loaded.path] = one
     return EvalSession(
-        settings=Settings.of(config),
+        settings=settings,
         root=config.rootpath,
         run_id=content["runId"],
         created_at=content["createdAt"],
@@ -241,6 +290,7 @@ def thaw_session(config: pytest.Config, frozen: str, worker: str, engine: Engine
         prepared=prepared,
         selected=Selected((), (), ()),
         engine=engine,
+        taken_up=taken_up_from_json(content["takenUp"], settings) if content["takenUp"] else None,
     )
 
 

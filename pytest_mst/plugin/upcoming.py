@@ -12,6 +12,13 @@ from pytest_mst.plugin.pytest_private import queued_items, worker_queue
 
 _LOOK_AHEAD_ITEMS = 500
 """How far to look for attempts that can be made ahead."""
+_SAFE_FROM_STEALING = 2
+"""The items that a worker is never asked to give back: the one under way and the next."""
+STEALS_INPUT = "mst_steals"
+"""Under which the controller tells workers whether what they are given may be taken back.
+
+In workers xdist has forgotten its mode.
+"""
 
 
 class Upcoming:
@@ -23,7 +30,7 @@ class Upcoming:
         self._position = 0
         self._positions = {id(item): at for at, item in enumerate(session.items)}
         self._worker = worker_queue(session.config)
-        self._steals = getattr(session.config.option, "dist", "no") == "worksteal"
+        self._steals = getattr(session.config, "workerinput", {}).get(STEALS_INPUT, False)
 
     def at(self, item: pytest.Item) -> None:
         """Take note of the item under way."""
@@ -53,5 +60,4 @@ class Upcoming:
             yield from items[self._position : self._position + _LOOK_AHEAD_ITEMS]
             return
         queue = list(queued_items(self._worker, items))
-        # another worker may steal from the end of this one's queue
-        yield from queue[: (len(queue) + 1) // 2] if self._steals else queue
+        yield from queue[:_SAFE_FROM_STEALING] if self._steals else queue

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -33,7 +35,7 @@ def desk(*words: str, **more: Any) -> Json:
         "transport": "stdio",
         "command": "python",
         "args": ["-IS", str(DESK), *words],
-        "env": {"DESK_LOG": "${DESK_LOG}", "DESK_BELL": "${DESK_BELL}"},
+        "env": {name: f"${{{name}}}" for name in ("DESK_LOG", "DESK_BELL", "DESK_WORDS")},
         **more,
     }
 
@@ -185,6 +187,24 @@ class Session:
         (folder,) = (one for one in self.folders if one.parents[1].name.startswith(eval_name))
         return StoredRun(folder)
 
+    @property
+    def finish_with(self) -> list[str]:
+        """The options of the command that it says finishes its run."""
+        [line] = (one for one in self.out.splitlines() if one.startswith("finish it with: "))
+        pytest, *options = shlex.split(line.removeprefix("finish it with: "))
+        assert pytest == "pytest"
+        return options
+
+    @property
+    def taken_up(self) -> list[tuple[int, ...]]:
+        """Of each run that was taken up: how many attempts are kept, collected, graded, stuck."""
+        found = re.findall(
+            r"^kept (\d+), collect (\d+), grade (\d+), cannot be helped (\d+)",
+            self.out,
+            re.MULTILINE,
+        )
+        return [tuple(map(int, numbers)) for numbers in found]
+
     def count(self, text: str) -> int:
         """Tell how often a text was printed."""
         return self.text.count(text)
@@ -209,7 +229,9 @@ class EvalProject:
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("PYTEST_", "MST_")) and name not in CI_NAMES
-        } | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "DESK_LOG": str(self.desk_log), "DESK_BELL": ""}
+        }
+        self.environ |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "DESK_LOG": str(self.desk_log)}
+        self.environ |= {"DESK_BELL": "", "DESK_WORDS": ""}
         self.write("pytest.ini", INI)
 
     def write(self, name: str, text: str) -> Path:
@@ -268,6 +290,24 @@ class EvalProject:
             yield running
         finally:
             running.kill()
+
+    def stored(self) -> dict[str, tuple[bytes, int]]:
+        """Return every file of every run with its content and its time."""
+        results = self.root / ".mst-results"
+        return {
+            str(path.relative_to(results)): (path.read_bytes(), path.stat().st_mtime_ns)
+            for path in sorted(results.rglob("*"))
+            if path.is_file()
+        }
+
+    def attempts(self, run: StoredRun) -> dict[str, tuple[bytes, int]]:
+        """Return the files of a run's attempts, each with its content and its time."""
+        return {
+            name: (path.read_bytes(), path.stat().st_mtime_ns)
+            for folder in ("traces", "writes", "scores")
+            for path in sorted((run.folder / folder).rglob("*.json*"))
+            for name in [str(path.relative_to(run.folder))]
+        }
 
     def _folders(self) -> list[Path]:
         return sorted((self.root / ".mst-results").glob("*/runs/*"))

@@ -18,6 +18,7 @@ OURS = {
     "pytest_mst",
     "pytest_mst.plugin",
     "pytest_mst.plugin.fixtures",
+    "pytest_mst.plugin.hookspecs",
     "pytest_mst.plugin.keys",
     "pytest_mst.plugin.options",
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from tests.plugin.eval_project import Bell, EvalProject, StoredRun, answer, call, case
@@ -126,3 +128,92 @@ def test_sigterm_ends_the_session_in_order(
     assert f"run {run.plan['runId']} in" in session.out
     assert f"unstarted {run.ledger['unstarted']}" in session.out
     assert run.plan["finishedAt"] is not None
+
+
+STUBBORN = """
+    import asyncio
+    import os
+    import socket
+
+    import pytest
+
+    RUNG = []
+
+    @pytest.fixture(scope="session")
+    def mst_client():
+        async def agent(request):
+            if request.input == "fine":
+                return "ok"
+            call = asyncio.create_task(request.tools.call_tool("desk", "stall", {}))
+            while True:
+                try:
+                    await asyncio.sleep(3600)
+                except asyncio.CancelledError:
+                    port = int(os.environ["DESK_BELL"])
+                    RUNG.append(socket.create_connection(("127.0.0.1", port)))
+
+        return agent
+"""
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_ctrl_c_pressed_twice_stops_at_once_what_will_not_end(
+    project: EvalProject, bell: Bell, processes: str
+) -> None:
+    project.eval(case("unused", OK), clientOptions={"script": [OK]})
+    project.write("conftest.py", STUBBORN)
+    project.test_file(
+        """
+        def mst_case(text):
+            return pytest.mark.mst(input=text, config="desk.eval.json")
+
+        @mst_case("fine")
+        def test_fine(trial): assert trial.answer
+
+        @mst_case("hangs")
+        def test_hangs(trial): assert trial.answer
+
+        @mst_case("fine")
+        @pytest.mark.parametrize("n", range(20))
+        def test_later(trial, n): assert trial.answer
+        """
+    )
+    with project.started("--mst", "-n", processes, "--mst-concurrency=2", "test_evals.py") as run:
+        bell.hear(1)
+        run.interrupt()
+        bell.hear(1)  # the client has heard of it, and does not care
+        run.interrupt()
+        session = run.ended(within_s=14)  # less than it would be waited for
+        assert bell.all_gone()
+    assert "INTERNALERROR" not in session.text
+    stored = session.run  # every file of it is whole
+    assert stored.plan["plannedCases"]
+    if processes == "2" and session.code == -signal.SIGINT:
+        return  # pytest was still at the first press, and nothing was left to close the run
+    assert session.code == 2, session.text
+    ending = stored.ending("test_hangs")
+    assert (ending["broke"], ending["retryable"]) == ("collection", True)
+    assert stored.ledger["planned"] == 22
+    assert stored.ledger["infrastructure"] == 1
+    assert f"run {stored.plan['runId']} in" in session.out
+
+
+def test_ctrl_c_that_only_the_controller_hears(project: EvalProject, bell: Bell) -> None:
+    project.eval(
+        case("done", call("find"), OK),
+        *(case(f"hangs-{number}", call("stall"), OK) for number in range(2)),
+        *(case(f"later-{number}", OK) for number in range(20)),
+    )
+    with project.started("--mst", "-n", "2", "--mst-concurrency", "2") as running:
+        bell.hear(2)
+        running.process.send_signal(signal.SIGINT)
+        session = running.ended(within_s=30)
+        assert bell.all_gone()
+    assert session.code == 2, session.text
+    run = session.run
+    for number in (0, 1):
+        ending = run.ending(f"hangs-{number}")
+        assert (ending["broke"], ending["retryable"]) == ("collection", True)
+    assert run.ledger["unstarted"] > 0
+    assert f"unstarted {run.ledger['unstarted']}" in session.out
+    assert "INTERNALERROR" not in session.text

