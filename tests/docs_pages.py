@@ -26,6 +26,7 @@ _BLOCK = re.compile(
 )
 _VARYING = (
     (re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{6}"), "RUN"),
+    (re.compile(r"(--mst-resume) [0-9a-f]{6}\b"), r"\1 RUN"),
     (re.compile(r"@[a-z0-9]{8}\b"), "@ATTEMPT"),
     (re.compile(r"\bin \d+\.\d\ds"), "in SECONDS"),
     (re.compile(r"([=_!-])\1{2,}"), r"\1\1\1"),
@@ -49,9 +50,11 @@ class Block:
         return [line[2:] for line in self.text.splitlines() if line.startswith("$ ")]
 
     @property
-    def output(self) -> str:
-        """What is then seen."""
-        return "\n".join(line for line in self.text.splitlines() if not line.startswith("$ "))
+    def steps(self) -> Iterator[tuple[str, str]]:
+        """What is to be typed, line by line, and what is then seen."""
+        for step in re.split(r"^\$ ", self.text, flags=re.MULTILINE)[1:]:
+            command, _, output = step.partition("\n")
+            yield command, output
 
 
 def blocks_of(page: str) -> Iterator[Block]:

@@ -29,7 +29,8 @@ def test_every_example_passes_and_the_readme_shows_what_is_seen(tmp_path: Path) 
     )
     assert done.returncode == 0, done.stdout + done.stderr
     (shown,) = (one for one in blocks_of("README.md") if one.directive == "make evals")
-    assert mismatch(shown.output, done.stdout.replace(str(tmp_path), ".mst-results")) is None
+    ((_, output),) = shown.steps
+    assert mismatch(output, done.stdout.replace(str(tmp_path), ".mst-results")) is None
 
 
 @pytest.fixture
