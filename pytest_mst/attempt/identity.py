@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pytest_mst.attempt.job import Target
 from pytest_mst.domain.case import Case
 from pytest_mst.domain.identity import Identity, part_hash
 from pytest_mst.domain.json_value import content_hash
-from pytest_mst.domain.plan import tools_hash
-from pytest_mst.domain.write import ServerTools
 
 
 def identity_of(
@@ -46,7 +44,7 @@ def identity_of(
         "client": target.client.name,
         "model": case.model or target.model,
         "options": {**target.options, **case.client_options},
-        "servers": dict(target.definitions),
+        "servers": target.definitions_key,
     }
     if collected_by is not None:
         parts["source"] = collected_by
@@ -57,16 +55,11 @@ def identity_of(
         "declaredWrites": declared_writes,
         "body": body,
     }
-    servers = listed_by or target
     return Identity(
         parts={name: part_hash(value) for name, value in parts.items()},
         grading_key=content_hash(grading),
-        tools=_tools(servers.tools.values()) if servers.failure is None else "",
+        tools=(listed_by or target).tools_key,
     )
-
-
-def _tools(listed: Collection[ServerTools]) -> str:
-    return part_hash({one.label: tools_hash(one) for one in listed}) if listed else ""
 
 
 def _dumped(model: Any) -> object:

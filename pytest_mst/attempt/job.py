@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytest_mst.clients.client import Client, ClientRequest, endpoint_of
 from pytest_mst.clients.function import FunctionClient
 from pytest_mst.domain.case import Case
 from pytest_mst.domain.ending import InfrastructureFailure
-from pytest_mst.domain.identity import Identity
+from pytest_mst.domain.identity import Identity, part_hash
 from pytest_mst.domain.json_value import JsonObject
+from pytest_mst.domain.plan import tools_hash
 from pytest_mst.domain.resumption import Decision, Step
 from pytest_mst.domain.run import AttemptId
 from pytest_mst.domain.write import ServerTools, WriteMode
@@ -56,6 +57,17 @@ class Target:
     """The server definitions as they were written: no secret, no absolute path."""
     failure: InfrastructureFailure | None = None
     """Why no attempt can be made; each ends with this."""
+    definitions_key: str = field(init=False, default="")
+    """Of the definitions, hashed."""
+    tools_key: str = field(init=False, default="")
+    """Of the tools that the servers list, hashed; empty where they are not known."""
+
+    def __post_init__(self) -> None:
+        """Work the hashes out once: tool lists are long, and the cases are many."""
+        object.__setattr__(self, "definitions_key", part_hash(dict(self.definitions)))
+        if self.tools and self.failure is None:
+            listed = {one.label: tools_hash(one) for one in self.tools.values()}
+            object.__setattr__(self, "tools_key", part_hash(listed))
 
     @classmethod
     def missing(cls, variant: str) -> Target:
