@@ -47,7 +47,7 @@ def identity_of(
         "servers": target.definitions_key,
     }
     if collected_by is not None:
-        parts["source"] = collected_by
+        parts["source of the client"] = collected_by
     grading = {
         "expected": _dumped(case.expected),
         "assertions": _dumped(case.assertions),

@@ -144,8 +144,18 @@ def _is_network(error: BaseException) -> bool:
 
 def named(error: BaseException) -> str:
     """Return the type and the first line of an error."""
-    text = str(error).strip().split("\n", 1)[0]
+    # not `str(error)`, which is the error's own code, and may raise
+    lines = traceback.format_exception_only(error)
+    at = next((line for line in lines if line.startswith(_qualified(error))), "")
+    text = at.removeprefix(_qualified(error)).removeprefix(":").strip().split("\n", 1)[0]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _qualified(error: BaseException) -> str:
+    """Return the name of an error's type as tracebacks have it."""
+    kind = type(error)
+    inner = kind.__module__ in ("builtins", "__main__")
+    return kind.__qualname__ if inner else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:

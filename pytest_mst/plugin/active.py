@@ -10,10 +10,10 @@ import pytest
 
 from pytest_mst.domain.errors import MstError, StoreError
 from pytest_mst.plugin import marked, timer
-from pytest_mst.plugin.again import choose_planned
 from pytest_mst.plugin.async_body import call_body
 from pytest_mst.plugin.collect import EvalFile, EvalItem, RefusedFile, eval_file
 from pytest_mst.plugin.controller import REFUSED_ATTRIBUTE, Controller
+from pytest_mst.plugin.decisions import choose_planned
 from pytest_mst.plugin.discover import is_eval_file, is_met_in_loop
 from pytest_mst.plugin.engine import Engine
 from pytest_mst.plugin.header import header_lines

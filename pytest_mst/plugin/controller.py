@@ -356,8 +356,8 @@ def finishing_options(config: pytest.Config, source: str) -> str:
     """
     here, words = config.invocation_params.dir, []
     results = config.getoption("mst_results")
-    if results is not None:
-        words += ["--mst-results", results]
+    if results is not None:  # pytest takes a path that stands alone for one of tests
+        words.append(f"--mst-results={results}")
     for option, value in (("-c", config.option.inifilename), ("--rootdir", config.option.rootdir)):
         if value is not None:
             words += [option, str(value)]
@@ -378,4 +378,6 @@ def show_none_selected(
     )
     chosen = session.settings.overrides
     if chosen:
-        terminal.line("chosen by " + ", ".join(f"--mst-{key}" for key in chosen))
+        options = {"variants": "--mst-variant", "tags": "--mst-tag"}
+        named = (options.get(key, f"--mst-{key}") for key in chosen)
+        terminal.line("chosen by " + ", ".join(named))

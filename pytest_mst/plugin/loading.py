@@ -29,7 +29,6 @@ from pytest_mst.plugin.discover import Selected, selected_evals
 from pytest_mst.plugin.engine import Engine
 from pytest_mst.plugin.options import Settings
 from pytest_mst.plugin.progress import Progress
-from pytest_mst.plugin.resume import take_up
 from pytest_mst.plugin.session import (
     EvalSession,
     check_names,
@@ -39,6 +38,7 @@ from pytest_mst.plugin.session import (
     start_session,
     stated_results,
 )
+from pytest_mst.plugin.taken_up import take_up
 from pytest_mst.store.failure import store_error
 from pytest_mst.store.journal_tail import JournalTail
 from pytest_mst.store.stored_run import open_run

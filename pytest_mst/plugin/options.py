@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def add_options(parser: pytest.Parser) -> None:
         ("trials", "N", "count", "attempts at each case, whatever the eval says"),
         ("client", "NAME", "text", "the client to use, whatever the eval says"),
         ("concurrency", "N", "count", "attempts under way at once, over all workers (default: 8)"),
-        ("results", "DIR", "text", f"where runs are kept (default: {DEFAULT_RESULTS})"),
+        ("results", "DIR", "text", f"where runs are kept (default: {DEFAULT_RESULTS} in rootdir)"),
     ):
         group.addoption(
             f"--mst-{name}",
@@ -63,15 +64,15 @@ def _add_resume_options(group: pytest.OptionGroup) -> None:
         const=NEWEST,
         default=None,
         dest="mst_resume",
-        help="finish a run in place: its id, the six digits at its end, or its folder; with "
-        "nothing, or with paths to tests, the newest unfinished run of each selected eval",
+        help="finish a run in place: its id, the six digits at its end, or its folder (with `=`); "
+        "without it the newest unfinished run of each eval in the paths given",
     )
     group.addoption(
         "--mst-fixed",
         action="store_true",
         default=False,
         dest="mst_fixed",
-        help="with --mst-resume: what nothing could help is fixed, collect or grade that too",
+        help="with --mst-resume: try again also what had to be fixed first",
     )
     group.addoption(
         "--mst-strict-tools",
@@ -85,14 +86,25 @@ def _add_resume_options(group: pytest.OptionGroup) -> None:
         metavar="RUN",
         default=None,
         dest="mst_grade",
-        help="grade the stored trials of a run again, with today's graders; collect nothing",
+        help="grade the stored trials of a run again, with today's graders; collect nothing; RUN "
+        "as for --mst-resume",
     )
 
 
 def _count(text: str) -> int:
-    value = int(text)
+    """Read a whole number from 1.
+
+    Raises:
+        ArgumentTypeError: the text is none; argparse shows the message.
+
+    """
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
     if value < 1:
-        raise ValueError(text)
+        msg = f"a whole number from 1 is needed, not {text!r}"
+        raise argparse.ArgumentTypeError(msg)
     return value
 
 
@@ -206,6 +218,9 @@ def check_together(config: pytest.Config) -> None:
         named = next(name for name, is_given in given.items() if is_given)
         msg = f"{named} does nothing without --mst"
         raise pytest.UsageError(msg)
+    if grade is not None and not grade.strip():
+        msg = "--mst-grade names no run: give its id, the six digits at its end, or its folder"
+        raise pytest.UsageError(msg)
     if resume is not None and grade is not None:
         msg = "--mst-resume and --mst-grade exclude each other: finish the run, then grade it again"
         raise pytest.UsageError(msg)
@@ -229,6 +244,6 @@ def _number(config: pytest.Config, name: str) -> int | None:
         return None
     try:
         return _count(str(value))
-    except ValueError:
+    except argparse.ArgumentTypeError:
         msg = f"mst_{name} takes a whole number from 1, not {value!r}"
         raise pytest.UsageError(msg) from None

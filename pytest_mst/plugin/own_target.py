@@ -120,7 +120,8 @@ def _loaded(session: EvalSession, case: CaseItem, item: pytest.Item, config: Any
             return session.prepared_at(path).loaded
         case Mapping():
             try:
-                return _bare(item, EvalConfig.model_validate(config))
+                named = {"name": case.run.name, **config}  # the run's own, as is shown
+                return _bare(item, EvalConfig.model_validate(named))
             except ValidationError as error:
                 first = error.errors()[0]
                 key = ".".join(str(part) for part in first["loc"])

@@ -35,7 +35,7 @@ from pytest_mst.plugin.engine import Engine
 from pytest_mst.plugin.eval_run import EvalRun, run_id_for
 from pytest_mst.plugin.options import DEFAULT_CONCURRENCY, Settings
 from pytest_mst.plugin.progress import Progress
-from pytest_mst.plugin.resume import TakenUp, taken_up_from_json
+from pytest_mst.plugin.taken_up import TakenUp, taken_up_from_json
 from pytest_mst.store.append import RunWriter
 from pytest_mst.store.backoff import Backoffs
 from pytest_mst.store.layout import RunLayout

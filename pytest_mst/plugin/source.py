@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import inspect
 import json
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import pytest
@@ -21,6 +23,12 @@ from pytest_mst.domain.eval_config import EvalConfig, Variant
 from pytest_mst.domain.json_value import canonical_json
 from pytest_mst.plugin.pytest_private import fixture_functions, parameters_of
 
+_PATH_CHARS = 200
+"""Longer texts are no paths that anybody would write into a program."""
+_INPUTS = frozenset(
+    (".j2", ".jinja", ".jinja2", ".json", ".md", ".prompt", ".toml", ".txt", ".yaml", ".yml")
+)
+"""How files are named that a client may be told things by; others it may write itself."""
 _SET_UP = {"client", "model", "client_options", "input_template"}
 """What of an eval config and of a variant has a say in what a client does, beside servers."""
 
@@ -55,8 +63,9 @@ def reached_text(start: Callable[..., Any], root: Path) -> str:
     """Return the source of a function and of the project's own code that it names, and so on.
 
     Functions and classes of the same file are followed one by one; of another file of the project
-    the whole is taken; so is an eval config that is named by its path. Constants are taken by
-    their value. What is installed, and what is reached in other ways, is not in it.
+    the whole is taken, with what it imports. Constants are taken by their value, and texts of the
+    project that are named by their path (`prompt.md`) by their content. What is installed, and
+    what is reached in other ways, is not in it.
 
     Args:
         start: the function.
@@ -71,18 +80,20 @@ def reached_text(start: Callable[..., Any], root: Path) -> str:
         if name in texts:
             continue
         texts[name] = source_text(one)
-        texts.update(_files_named(one, root))
-        for known_as, value in _globals_named(one):
+        named = dict(_globals_named(one))
+        texts.update(_files_named([*_constants_of(one), *named.values()], _file_of(one), root))
+        if inspect.isclass(one):
+            named.update({base.__qualname__: base for base in one.__mro__[1:]})
+        for known_as, value in named.items():
             home = value if inspect.ismodule(value) else inspect.getmodule(_kind(value))
-            path = getattr(home, "__file__", None)
             if _is_plain(value):
                 texts[f"{one.__module__}:{known_as}"] = json.dumps(_plain(value), sort_keys=True)
-            elif path is None or not _is_own(Path(path), root):
+            elif home is None or not _is_own(home, root):
                 continue
-            elif getattr(home, "__name__", None) == one.__module__:
+            elif home.__name__ == one.__module__:
                 pending.append(_kind(value))
             else:
-                texts[str(getattr(home, "__name__", ""))] = _file_text(path)
+                _add_module(home, root, texts)
     return "\n".join(f"{name}: {text}" for name, text in sorted(texts.items()))
 
 
@@ -100,13 +111,67 @@ def _globals_named(one: Any) -> Iterator[tuple[str, object]]:
                     yield name, function.__globals__[name]
 
 
-def _files_named(one: Any, root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the eval configs that a function, or the methods of a class, name by their paths."""
-    for code in (code for function in _functions_of(one) for code in _codes(function.__code__)):
-        for text in code.co_consts:
-            if isinstance(text, str) and text.endswith((".yaml", ".yml", ".json")):
-                with suppress(OSError, ValueError):  # not a path, or not one of a file
-                    yield text, (root / text).read_text(encoding="utf-8")
+def _constants_of(one: Any) -> Iterator[object]:
+    """Yield what a function, or the methods of a class, hold as constants."""
+    for function in _functions_of(one):
+        for code in _codes(function.__code__):
+            yield from code.co_consts
+
+
+def _add_module(module: ModuleType, root: Path, texts: dict[str, str]) -> None:
+    """Take a whole file of the project, and those that it imports."""
+    path = _file_of(module)
+    if module.__name__ in texts or path is None:
+        return
+    tree = _file_tree(str(path))
+    texts[module.__name__] = _written(tree)
+    held = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    texts.update(_files_named([*held, *vars(module).values()], path, root))
+    for name in _imports(tree, module.__package__ or ""):
+        imported = sys.modules.get(name)
+        if imported is not None and _is_own(imported, root):
+            _add_module(imported, root, texts)
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[str]:
+    """Yield the full names of the modules that a file may import."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import():
+                yield from (one.name for one in node.names)
+            case ast.ImportFrom():
+                above = package.split(".")[: 1 - node.level or None] if node.level else []
+                base = ".".join([*above, *([node.module] if node.module else [])])
+                yield base
+                yield from (f"{base}.{one.name}" for one in node.names)
+            case _:
+                pass
+
+
+def _files_named(
+    values: Iterable[object], beside: Path | None, root: Path
+) -> Iterator[tuple[str, str]]:
+    """Yield the files of the project that texts and paths name, each by a hash of its content.
+
+    Args:
+        values: what may be such a text or path.
+        beside: the file that names them: a path may be from its folder.
+        root: the folder of the project, from which a path may be, too.
+
+    """
+    for value in values:
+        text = str(value) if isinstance(value, str | Path) else ""
+        if not 0 < len(text) <= _PATH_CHARS or not text.isprintable():
+            continue
+        for folder in dict.fromkeys([root, *([beside.parent] if beside is not None else [])]):
+            with suppress(OSError, ValueError):  # not a path, or not one of a file
+                path = folder / text
+                if path.suffix in _INPUTS and path.is_file() and path.is_relative_to(root):
+                    yield f"file {path.relative_to(root)}", _content(path)
+
+
+def _content(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _functions_of(one: Any) -> Iterator[Any]:
@@ -129,16 +194,24 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, bool | int | float | str | list | tuple | dict | set)
 
 
-def _is_own(path: Path, root: Path) -> bool:
-    return path.is_relative_to(root) and "site-packages" not in path.parts
+def _file_of(value: Any) -> Path | None:
+    """Return the file that a module is, or that a function or class is in."""
+    module = value if inspect.ismodule(value) else inspect.getmodule(value)
+    path = getattr(module, "__file__", None)
+    return Path(path) if path is not None else None
+
+
+def _is_own(module: ModuleType, root: Path) -> bool:
+    path = _file_of(module)
+    return path is not None and path.is_relative_to(root) and "site-packages" not in path.parts
 
 
 @lru_cache(maxsize=256)
-def _file_text(path: str) -> str:
+def _file_tree(path: str) -> ast.AST:
     try:
-        return _written(ast.parse(Path(path).read_bytes()))
+        return ast.parse(Path(path).read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return ""
+        return ast.Module(body=[], type_ignores=[])
 
 
 @lru_cache(maxsize=4096)
@@ -149,7 +222,7 @@ def source_text(function: Callable[..., Any]) -> str:
     except (OSError, TypeError, SyntaxError):
         code = getattr(inspect.unwrap(function), "__code__", None)
         return type(function).__name__ if code is None else _compiled(code)
-    for node in ast.walk(tree):
+    for node in tree.body:  # of what is in it, decorators are a part
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.decorator_list = []
     return _written(tree)

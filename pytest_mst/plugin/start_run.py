@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from pytest_mst.domain.plan import RunPlan, VariantInfo
-from pytest_mst.plugin.again import decide_all, merged_plan
 from pytest_mst.plugin.case_item import CaseItem
 from pytest_mst.plugin.controller import Controller, circumstances, stored_plan
+from pytest_mst.plugin.decisions import decide_all, merged_plan
 from pytest_mst.plugin.eval_run import EvalRun, variant_info
 from pytest_mst.plugin.keys import CASE, SESSION
 from pytest_mst.plugin.session import EvalSession
@@ -42,10 +42,20 @@ def plan_runs(session: pytest.Session, controller: Controller | None) -> None:
             start_runs(session)
     elif not evals.refused:
         decided = decide_runs(session)
+        _work_first(session)
         if controller is not None:
             controller.took_up([(run, plan.resumptions[-1]) for run, plan in decided])
         if will_run(session) and not session.testsfailed:  # what was not collected is not gone
             go_on_with(evals, decided)
+
+
+def _work_first(session: pytest.Session) -> None:
+    """Let a case with nothing left to do come last, where its old failure would end the session.
+
+    Workers of xdist keep their order, which has to be the same in all of them.
+    """
+    if session.config.getoption("maxfail") and not hasattr(session.config, "workerinput"):
+        session.items.sort(key=lambda item: CASE in item.stash and item.stash[CASE].is_all_stored)
 
 
 def will_run(session: pytest.Session) -> bool:

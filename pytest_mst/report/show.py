@@ -200,7 +200,7 @@ def _stderr(view: AttemptView) -> list[str]:
     detail = view.failure.detail if view.failure is not None else None
     lines = _section("detail", _text(detail))
     lines += [line for log in view.logs for line in _log(log)]
-    return lines or ["server stderr: nothing is kept"]
+    return lines or ["server stderr: none"]
 
 
 def _log(log: ServerLogTail) -> list[str]:

@@ -63,7 +63,9 @@ def closing_lines(
     incomplete = summary.figures.cases.incomplete
     helped = sum(_again_helps(row) for row in summary.cases)
     if incomplete and can_resume:
-        fixed = "" if any(_can_be_helped(row) for row in summary.cases) else " --mst-fixed"
+        of_use = [row for row in summary.cases if not row.planned.gone]
+        helped_now = any(map(_can_be_helped, of_use)) or not any(map(_is_incomplete, of_use))
+        fixed = "" if helped_now else " --mst-fixed"
         command = f"pytest --mst --mst-resume {shown(short_form(run_id))}{options}{fixed}"
         lines.append(f"finish it with: {command}")
     elif helped:
@@ -72,12 +74,14 @@ def closing_lines(
     return lines
 
 
+def _is_incomplete(row: CaseRow) -> bool:
+    return row.verdict is CaseVerdict.INCOMPLETE
+
+
 def _can_be_helped(row: CaseRow) -> bool:
     """Tell whether a case is incomplete for a reason that needs no fix before it."""
     helps = (Remedy.COLLECT, Remedy.GRADE)
-    return row.verdict is CaseVerdict.INCOMPLETE and any(
-        reason.remedy in helps for reason in row.reasons
-    )
+    return _is_incomplete(row) and any(reason.remedy in helps for reason in row.reasons)
 
 
 def _again_helps(row: CaseRow) -> bool:

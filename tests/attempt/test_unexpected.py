@@ -112,3 +112,13 @@ def test_what_breaks_around_the_client_is_not_said_to_be_the_clients() -> None:
     assert (failure.broke, failure.retryable) == (Broke.SETUP, True)
     assert failure.reason == "the proxy raised ValueError: no such mode"
     assert failure.detail is not None
+
+
+def test_an_error_that_cannot_be_written_is_named_by_its_type() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    failure = failure_of(Mute())
+    assert failure.broke is Broke.CLIENT_APP
+    assert failure.reason.startswith("the client raised Mute")

@@ -373,4 +373,4 @@ def test_editing_the_fixture_that_makes_the_client_collects_all_that_use_it(tmp_
     conftest.write_text(text.replace("    return agent", "    chosen = agent\n    return chosen"))
     session = project.run("--mst", "--mst-resume", first.run.folder.name)
     assert (session.code, session.taken_up) == (0, [(0, 2, 0, 0)]), session.text
-    assert session.count("source changed: collected anew") == 2
+    assert session.count("source of the client changed: collected anew") == 2

@@ -217,3 +217,57 @@ def test_keys_of_another_scheme_are_compared_with_nothing(project: EvalProject) 
     assert "stored by another version or tool" in session.text
     assert project.stored() == before
     assert len(project.desk_calls) == calls
+
+
+def test_what_was_implied_may_be_said_when_a_run_is_taken_up(project: EvalProject) -> None:
+    project.eval(case("a", call("find"), OK, trials=2), case("b", call("find"), OK, trials=2))
+    assert project.run("--mst").code == 0
+    calls = len(project.desk_calls)
+    said = ["--mst-trials", "2", "--mst-variant", "default", "--mst-client", "scripted"]
+    session = resumed(project, *said)
+    assert session.code == 0, session.text
+    assert session.taken_up == [(4, 0, 0, 0)]
+    assert len(project.desk_calls) == calls
+
+
+def test_each_trial_is_a_go_of_its_own(project: EvalProject) -> None:
+    project.eval(file="desk.json")
+    project.test_file(
+        """
+        import itertools
+
+        NUMBERS = itertools.count()
+
+        @pytest.fixture(scope="module")
+        def mst_client():
+            async def counts(request):
+                return str(next(NUMBERS))
+            return counts
+
+        @pytest.mark.mst(input="how many?", config="desk.json", trials=5)
+        def test_counts(trial): assert trial.answer.isdigit()
+        """
+    )
+    assert project.run("--mst").code == 0
+    run = the_run(project)
+    answers = [run.trace_file("test_counts", number)["trace"]["answer"] for number in range(5)]
+    assert sorted(answers) == ["0", "1", "2", "3", "4"]
+
+
+def test_with_x_an_old_failure_does_not_keep_a_run_from_being_finished(
+    project: EvalProject,
+) -> None:
+    project.eval(case("fails", answer("no")), case("b", FAIL), case("c", OK), concurrency=1)
+    project.run("--mst", "-x")
+    project.eval(case("fails", answer("no")), case("b", OK), case("c", OK), concurrency=1)
+    session = resumed(project, "-x")
+    assert session.code == 1
+    assert the_run(project).verdicts == {"fails": "failed", "b": "passed", "c": "passed"}
+
+
+def test_grading_again_needs_the_name_of_a_run(project: EvalProject) -> None:
+    project.eval(case("a", FAIL))
+    project.run("--mst")
+    session = project.run("--mst", "--mst-grade", "")
+    assert session.code == 4
+    assert "--mst-grade names no run" in session.text

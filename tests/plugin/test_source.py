@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_mst.plugin.source import _file_text, reached_text, source_text
+from pytest_mst.plugin.source import _file_tree, reached_text, source_text
 
 
 def one(trial: Any) -> None:
@@ -103,12 +103,28 @@ def test_what_is_not_written_in_python_has_no_source_either() -> None:
 
 
 AGENTS = """
+    import functools
+    from pathlib import Path
+
     import installed
     from helper import help_out
 
     PROMPT = "be kind"
+    NOTES = Path(__file__).with_name("notes.txt")
 
-    class Agent:
+    def model(name):
+        def wrap(function):
+            @functools.wraps(function)
+            async def wrapped(request):
+                return await function(request) + name
+            return wrapped
+        return wrap
+
+    class Base:
+        def think(self):
+            return "v1"
+
+    class Agent(Base):
         async def run(self, request):
             return inner(request)
 
@@ -121,8 +137,10 @@ AGENTS = """
     AGENT = Agent()
 
     def mst_client():
+        @model("large")
         async def agent(request):
             help_out()
+            NOTES.read_text() + Path("inner/system.md").read_text()
             installed.anything()
             return await AGENT.run(request)
         return agent
@@ -132,6 +150,9 @@ AGENTS = """
 """
 
 
+MODULES = ("agents", "helper", "prompts", "installed")
+
+
 class Project:
     """Modules in a folder, imported anew each time that they are looked at."""
 
@@ -139,7 +160,10 @@ class Project:
         self.root = root / "project"
         self.files = {
             "agents.py": textwrap.dedent(AGENTS),
-            "helper.py": "def help_out():\n    return 1\n",
+            "helper.py": "from prompts import MORE\n\ndef help_out():\n    return 1\n",
+            "prompts.py": "MORE = 'please'\n",
+            "notes.txt": "first\n",
+            "inner/system.md": "You help.\n",
             "small.yaml": "name: small\n",
         }
         elsewhere = root / "site-packages"
@@ -153,14 +177,15 @@ class Project:
     def text(self, function: str, **changed: tuple[str, str]) -> str:
         """Return what is reached from a function, with one text in a file put for another."""
         for name, content in self.files.items():
-            old, new = changed.get(name.partition(".")[0], ("", ""))
+            old, new = changed.get(Path(name).stem, ("", ""))
             assert old in content
+            (self.root / name).parent.mkdir(exist_ok=True)
             (self.root / name).write_text(content.replace(old, new, 1), encoding="utf-8")
-        for name in ("agents", "helper", "installed"):
+        for name in MODULES:
             sys.modules.pop(name, None)
         importlib.invalidate_caches()
         linecache.clearcache()
-        _file_text.cache_clear()
+        _file_tree.cache_clear()
         module = importlib.import_module("agents")
         return reached_text(getattr(module, function), self.root)
 
@@ -168,7 +193,7 @@ class Project:
 @pytest.fixture
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
     yield Project(tmp_path, monkeypatch)
-    for name in ("agents", "helper", "installed"):
+    for name in MODULES:
         sys.modules.pop(name, None)
 
 
@@ -178,9 +203,24 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
         ("agents", "be kind", "be quick"),
         ("agents", "return inner(request)", "return None"),
         ("agents", "return PROMPT", "return PROMPT + PROMPT"),
+        ("agents", '"large"', '"small"'),
+        ("agents", '"v1"', '"v2"'),
         ("helper", "return 1", "return 2"),
+        ("prompts", "please", "now"),
+        ("notes", "first", "second"),
+        ("system", "help", "do"),
     ],
-    ids=["a constant", "a method", "a function", "another file of the project"],
+    ids=[
+        "a constant",
+        "a method",
+        "a function",
+        "a decorator further in",
+        "a base class",
+        "another file of the project",
+        "what that imports",
+        "a file that a constant names",
+        "a file that is named by its path",
+    ],
 )
 def test_what_a_function_of_the_project_reaches_is_in_it(
     modules: Project, file: str, old: str, new: str

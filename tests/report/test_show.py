@@ -152,7 +152,7 @@ def test_a_trial_is_shown_with_its_trace_its_writes_its_scores_and_what_is_left_
         'unreported write: chat.post_message {"channel":"#team"}',
         'unrecorded write: chat.run_tool {"x":1}',
         "unclassified calls: 1",
-        "server stderr: nothing is kept",
+        "server stderr: none",
     ]
 
 
