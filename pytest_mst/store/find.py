@@ -130,7 +130,8 @@ def run_named(
     folder = _as_folder(text)
     run = run_in(folder) if folder is not None else _by_id(results_dirs, text, option)
     if in_place and run.folder is not None:
-        place = RunLayout(results_dirs[0], run.eval_name, run.run_id).run_dir
+        results_dir = next(iter(results_dirs), run.results_dir)
+        place = RunLayout(results_dir, run.eval_name, run.run_id).run_dir
         raise StoreError(
             str(run.folder),
             f"holds the run {run.run_id} of {run.eval_name!r} and is not where it belongs",

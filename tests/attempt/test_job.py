@@ -185,7 +185,7 @@ def test_what_does_not_grade_is_not_in_the_grading_key(case: dict[str, Any]) -> 
 def test_source_that_has_a_say_in_collecting_is_in_the_key_and_not_in_the_grading_key() -> None:
     read = Case.model_validate({"id": "c", "input": "do it"})
     one, other = (identity_of(read, target_for(), collected_by=text) for text in "ab")
-    assert one.changed_from(other.parts) == ("source",)
+    assert one.changed_from(other.parts) == ("source of the client",)
     assert one.grading_key == other.grading_key
 
 
