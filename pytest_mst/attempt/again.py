@@ -135,11 +135,13 @@ def made_before(job: AttemptJob, writer: RunWriter) -> FinishedAttempt | None:
 def clear_away(job: AttemptJob, writer: RunWriter) -> None:
     """Put aside what earlier sessions stored of an attempt that is made anew, before it begins.
 
+    Not for one that this session has made; see `is_made`.
+
     Raises:
         StoreError: a file could not be moved.
 
     """
-    if job.again is not None and not is_made(job, writer):
+    if job.again is not None:
         supersede_attempt(writer.layout, job.id, job.again.stamp)
 
 

@@ -64,6 +64,18 @@ class SoFar:
     error: BaseException | None = None
     """What was raised last, where the attempt broke."""
 
+    @classmethod
+    def before(cls, job: AttemptJob, tries: list[Try] | None = None) -> SoFar:
+        """Return what an attempt has come to before it begins: nothing.
+
+        Args:
+            job: the attempt.
+            tries: where its waits will be noted; a list of its own by default.
+
+        """
+        log = TraceLog(servers=tuple(job.target.servers))
+        return cls(log, tries=[] if tries is None else tries)
+
 
 async def collect(
     job: AttemptJob,
@@ -88,7 +100,7 @@ async def collect(
     """
     clock = Clock()
     tries = Tries(job, writer, rules, clock, away)
-    so_far = SoFar(TraceLog(servers=tuple(job.target.servers)), tries=tries.made)
+    so_far = SoFar.before(job, tries.made)
 
     def finish(ending: Ending) -> FinishedAttempt:
         return store_attempt(job, writer, so_far, ending, clock)
@@ -124,8 +136,7 @@ async def broken(
         failure = rules.heard(failure, "setup", raised)
     else:
         failure = rules.judged(job.id, failure, "setup", raised)
-    nothing = SoFar(TraceLog(servers=tuple(job.target.servers)))
-    return store_attempt(job, writer, nothing, failure, Clock())
+    return store_attempt(job, writer, SoFar.before(job), failure, Clock())
 
 
 CUT_SHORT = InfrastructureFailure(
@@ -285,8 +296,8 @@ def store_attempt(
 
 def unstored(job: AttemptJob, error: StoreError) -> FinishedAttempt:
     """Return an attempt that did not begin, because it could not have been written down."""
-    nothing = SoFar(TraceLog(servers=tuple(job.target.servers)))
-    return FinishedAttempt(job, record_of(job, nothing, not_stored(error), Clock()), (), ())
+    record = record_of(job, SoFar.before(job), not_stored(error), Clock())
+    return FinishedAttempt(job, record, (), ())
 
 
 def record_of(job: AttemptJob, so_far: SoFar, ending: Ending, clock: Clock) -> AttemptRecord:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import anyio
 
-from pytest_mst.attempt.again import clear_away, put_back
+from pytest_mst.attempt.again import clear_away, is_made, put_back
 from pytest_mst.attempt.clock import Clock
 from pytest_mst.attempt.collect import (
     CUT_SHORT,
@@ -22,7 +22,7 @@ from pytest_mst.attempt.collect import (
 from pytest_mst.attempt.job import AttemptJob
 from pytest_mst.attempt.retry import Tried, Tries
 from pytest_mst.attempt.run_rules import NO_RULES, RunRules
-from pytest_mst.clients.client import ClientRequest, TraceLog
+from pytest_mst.clients.client import ClientRequest
 from pytest_mst.domain.attempt import AttemptRecord
 from pytest_mst.domain.ending import Ending, InfrastructureError, InfrastructureFailure, Trial
 from pytest_mst.domain.errors import StoreError
@@ -47,7 +47,7 @@ class LiveAttempt:
         self._rules = rules
         self._clock = Clock()
         self._tries = Tries(job, writer, rules, self._clock)
-        self._so_far = SoFar(TraceLog(servers=tuple(job.target.servers)), tries=self._tries.made)
+        self._so_far = SoFar.before(job, self._tries.made)
         self._done = anyio.Event()
         self._closed = anyio.Event()
         self._acting = 0
@@ -73,7 +73,8 @@ class LiveAttempt:
         if self._job.target.failure is not None:
             raise InfrastructureError.of(self._job.target.failure)
         try:
-            clear_away(self._job, self._writer)
+            if not is_made(self._job, self._writer):
+                clear_away(self._job, self._writer)
             self._writer.begun(self._job.id, self._job.locator)
         except StoreError as error:
             raise InfrastructureError.of(not_stored(error)) from error

@@ -330,6 +330,11 @@ class EvalConfig(UserModel):
     """
 
     @property
+    def stated_results(self) -> str | None:
+        """The folder that the file says runs are kept in; `None` where it says nothing of it."""
+        return self.results.store.dir if "results" in self.model_fields_set else None
+
+    @property
     def variants_or_default(self) -> tuple[Variant, ...]:
         """The variants; where the file names none, the one called `default`."""
         return self.variants or (Variant(name="default"),)

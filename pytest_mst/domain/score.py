@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias, assert_never
+from typing import TypeAlias, TypeGuard, assert_never
 
 from pytest_mst.domain.ending import Ending, InfrastructureFailure, Trial
 from pytest_mst.domain.evidence import Evidence, strongest
@@ -35,7 +35,7 @@ class Score:
         if not _is_boolean(self.passed):
             msg = f"grader {self.grader!r}: passed is {self.passed!r}; valid: True or False"
             raise ValueError(msg)
-        if self.value is not None and not _is_share(self.value):
+        if self.value is not None and not is_share(self.value):
             msg = f"grader {self.grader!r}: value is {self.value!r}; valid: a number from 0 to 1"
             raise ValueError(msg)
 
@@ -44,7 +44,8 @@ def _is_boolean(value: object) -> bool:
     return isinstance(value, bool)
 
 
-def _is_share(value: object) -> bool:
+def is_share(value: object) -> TypeGuard[int | float]:
+    """Tell whether a value is a number from 0 to 1."""
     # Not-a-number compares as out of range.
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 

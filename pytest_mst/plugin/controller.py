@@ -75,10 +75,11 @@ class Controller:
     def collected(self, cases: Sequence[CaseItem]) -> None:
         """Take note of the cases that were collected and chosen in this process."""
         self._selected_cases = len(cases)
+        if self._session.taken_up is not None:
+            return  # `took_up` tells of those
         for run in self._session.runs.values():
             planned = sum(case.trials for case in cases if case.run is run and not case.case.skip)
-            if self._session.taken_up is None:
-                self._progress.watch(run.layout, planned)
+            self._progress.watch(run.layout, planned)
 
     def took_up(self, decided: Sequence[tuple[EvalRun, Resumption]]) -> None:
         """Take note of what becomes of the runs that are taken up."""

@@ -34,19 +34,20 @@ def choose_planned(session: EvalSession, items: list[pytest.Item]) -> list[pytes
     taken_up = session.taken_up
     assert taken_up is not None
     planned = {name: _by_place(run.plan) for name, run in taken_up.runs.items()}
-    left_out = []
-    for item in list(items):
+    chosen: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
         case = item.stash.get(CASE, None)
-        if case is None:
-            there = None
-        else:
+        there = None
+        if case is not None:
             session.met.setdefault(case.run.name, {})[_place(case)] = case
             there = planned.get(case.run.name, {}).get(_place(case))
         if case is not None and there is not None:
             case.trials = there.trials
+            chosen.append(item)
         else:
             left_out.append(item)
-            items.remove(item)
+    items[:] = chosen
     return left_out
 
 
@@ -125,9 +126,6 @@ def merged_plan(
         for one in stored.cases
         if not _is_collected_anew(by_place.get((one.variant, one.case)))
     }
-    earlier = stored.resumptions
-    if earlier and earlier[-1].at == resumption.at:
-        earlier = earlier[:-1]
     return replace(
         stored,
         content_hash=today.content_hash if cases else stored.content_hash,
@@ -137,7 +135,7 @@ def merged_plan(
             _merged(one, variants.get(one.name), keeps_modes=one.name in kept)
             for one in stored.variants
         ),
-        resumptions=(*earlier, resumption),
+        resumptions=(*stored.resumptions, resumption),
     )
 
 
@@ -148,7 +146,7 @@ def _planned(stored: PlannedCase, case: CaseItem | None) -> PlannedCase:
     today = case.planned()
     if _is_collected_anew(case):
         return today
-    return replace(today, unguarded=stored.unguarded, write_case=today.write_case)
+    return replace(today, unguarded=stored.unguarded)
 
 
 def _is_collected_anew(case: CaseItem | None) -> bool:

@@ -92,7 +92,8 @@ def run_each_attempt(
         if skipped is not None:
             give_up_all(item, case)
             if not (case.is_in_ledger or attempts.any_ended):
-                _report_skip(item, case, reports, nextitem)
+                note_skip(case, skipped)
+                _report_skip(item, reports, nextitem)
                 return
             keep_as_stored(case)
             attempts.skipped = reason_of(skipped)
@@ -133,15 +134,9 @@ def _skip_of(case: CaseItem, reports: list[pytest.TestReport]) -> pytest.TestRep
 
 
 def _report_skip(
-    item: pytest.Item,
-    case: CaseItem,
-    reports: list[pytest.TestReport],
-    nextitem: pytest.Item | None,
+    item: pytest.Item, reports: list[pytest.TestReport], nextitem: pytest.Item | None
 ) -> None:
     """Report a case that is outside the ledger."""
-    skipped = skip_in(reports)
-    assert skipped is not None
-    note_skip(case, skipped)
     for report in reports:
         item.ihook.pytest_runtest_logreport(report=report)
     _report_phase(item, "teardown", lambda: tear_down_to(item.session, nextitem))

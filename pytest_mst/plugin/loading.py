@@ -36,7 +36,6 @@ from pytest_mst.plugin.session import (
     client_of,
     concurrency,
     start_session,
-    stated_results,
 )
 from pytest_mst.plugin.taken_up import take_up
 from pytest_mst.store.failure import store_error
@@ -135,7 +134,7 @@ def _check_results(root: Path, settings: Settings, evals: Sequence[LoadedEval]) 
         StoreError: something else is in its place, or nothing may be written there.
 
     """
-    stated: list[str | None] = [stated_results(one.config) for one in evals]
+    stated: list[str | None] = [one.config.stated_results for one in evals]
     for folder in dict.fromkeys(settings.results_dir(root, one) for one in stated or [None]):
         nearest = next(path for path in (folder, *folder.parents) if path.exists())
         if not nearest.is_dir():

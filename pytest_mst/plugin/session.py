@@ -105,7 +105,7 @@ class EvalSession:
         earlier = self.taken_up.runs.get(name) if self.taken_up is not None else None
         if earlier is not None:
             return earlier.layout
-        stated = stated_results(prepared.loaded.config) if prepared else None
+        stated = prepared.loaded.config.stated_results if prepared else None
         folder = self.settings.results_dir(self.root, stated)
         return RunLayout(folder, name, run_id_for(self.run_id, name))
 
@@ -227,11 +227,6 @@ def chosen_variants(config: EvalConfig, settings: Settings) -> tuple[Variant, ..
     """Return the variants of an eval that a session runs."""
     there = config.variants_or_default
     return tuple(v for v in there if not settings.variants or v.name in settings.variants)
-
-
-def stated_results(config: EvalConfig) -> str | None:
-    """Return the folder that an eval config says runs are kept in, where it says one."""
-    return config.results.store.dir if "results" in config.model_fields_set else None
 
 
 def client_of(settings: Settings, config: EvalConfig, variant: Variant, case: Case | None) -> str:

@@ -14,7 +14,7 @@ from pytest_mst.domain.errors import MstError, ResumeError, SelectionError, Stor
 from pytest_mst.domain.identity import KEY_SCHEME
 from pytest_mst.domain.plan import RunPlan
 from pytest_mst.domain.resumption import ResumptionKind
-from pytest_mst.domain.run import AttemptId
+from pytest_mst.domain.run import AttemptId, utc_text
 from pytest_mst.eval_files.load import load_eval
 from pytest_mst.plugin.discover import selected_evals, starts_of
 from pytest_mst.plugin.options import NEWEST, Settings
@@ -33,7 +33,6 @@ _NAMED_AT_MOST = 5
 class TakenUp:
     """The runs that a session takes up again, by the names of their evals."""
 
-    kind: ResumptionKind
     runs: dict[str, StoredRun]
     rules: Rules
     at: str
@@ -42,6 +41,11 @@ class TakenUp:
     """How long each run's journal was, in bytes, when the session took it; by the eval's name."""
     half_written: dict[str, int] = field(default_factory=dict)
     """How many half-written files an earlier session had left in each run."""
+
+    @property
+    def kind(self) -> ResumptionKind:
+        """Whether the runs are finished, or only graded again."""
+        return "grade" if self.rules.grade_only else "resume"
 
     def begun_here(self, name: str) -> set[AttemptId]:
         """Return the attempts that a process of this session has begun, of one eval's run."""
@@ -89,10 +93,8 @@ def taken_up_from_json(stored: dict[str, object], settings: Settings) -> TakenUp
     assert isinstance(journals, dict)
     assert isinstance(half_written, dict)
     runs = [open_run(run_in(Path(folder))) for folder in folders]
-    kind: ResumptionKind = "grade" if settings.grade is not None else "resume"
     named = {run.plan.eval_name: run for run in runs}
-    rules, at = rules_of(settings), str(stored["at"])
-    return TakenUp(kind, named, rules, at, journals, half_written)
+    return TakenUp(named, rules_of(settings), str(stored["at"]), journals, half_written)
 
 
 def take_up(config: pytest.Config, settings: Settings) -> TakenUp | None:
@@ -116,12 +118,11 @@ def take_up(config: pytest.Config, settings: Settings) -> TakenUp | None:
         runs = _newest_unfinished(config, settings)
     for run in runs:
         _check_ours(run, option)
-        _check_options(config, settings, run)
+        _check_options(config, run)
     _check_alike(runs)
     _restore(config, runs)
-    now = datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
-    kind: ResumptionKind = "resume" if settings.grade is None else "grade"
-    return TakenUp(kind, {run.plan.eval_name: run for run in runs}, rules_of(settings), now)
+    named_runs = {run.plan.eval_name: run for run in runs}
+    return TakenUp(named_runs, rules_of(settings), utc_text(datetime.now(UTC)))
 
 
 def _is_path_to_run(config: pytest.Config, text: str) -> bool:
@@ -204,8 +205,8 @@ def _results_dirs(config: pytest.Config, settings: Settings) -> list[Path]:
             loaded = load_eval(path, environ=os.environ, needs_cases=False)
         except MstError:
             continue  # it is read again, and refused, where it has a run to finish
-        if "results" in loaded.config.model_fields_set:
-            stated.append(loaded.config.results.store.dir)
+        if loaded.config.stated_results is not None:
+            stated.append(loaded.config.stated_results)
     return list(dict.fromkeys(settings.results_dir(config.rootpath, one) for one in stated))
 
 
@@ -225,7 +226,7 @@ def _check_ours(run: StoredRun, option: str) -> None:
         )
 
 
-def _check_options(config: pytest.Config, settings: Settings, run: StoredRun) -> None:
+def _check_options(config: pytest.Config, run: StoredRun) -> None:
     """Refuse options that contradict what a run was started with.
 
     Raises:
@@ -304,12 +305,11 @@ def _check_alike(runs: Sequence[StoredRun]) -> None:
         raise ResumeError(asked, problem, f"finish them one by one: {ids}")
 
 
-def _restore(config: pytest.Config, runs: Iterable[StoredRun]) -> None:
+def _restore(config: pytest.Config, runs: Sequence[StoredRun]) -> None:
     """Let the session collect the files of the runs, under the options they were started with.
 
     Which cases of the files are the runs' own is decided when they are there.
     """
-    runs = list(runs)
     sources = [str(config.rootpath / run.plan.source) for run in runs]
     config.args[:] = list(dict.fromkeys(sources))
     chosen = runs[0].plan.selection

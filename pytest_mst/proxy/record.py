@@ -10,6 +10,7 @@ from typing import Any
 from pytest_mst.domain.ending import Broke, InfrastructureError
 from pytest_mst.domain.errors import StoreError
 from pytest_mst.domain.json_value import JsonObject
+from pytest_mst.domain.run import utc_text
 from pytest_mst.domain.write import Refusal, WriteEntry, WriteMode
 
 
@@ -79,7 +80,7 @@ class CallRecord:
         entry = WriteEntry(
             seq=len(self.entries),
             call_seq=call,
-            time=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            time=utc_text(datetime.now(UTC)),
             server=observed.server,
             tool=observed.tool,
             arguments=observed.arguments,

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from pytest_mst.domain.ending import InfrastructureFailure, Trial
+from pytest_mst.domain.ending import InfrastructureFailure
 from pytest_mst.domain.errors import StoreError
 from pytest_mst.domain.run import AttemptId, locator
-from pytest_mst.domain.score import TrialVerdict, trial_verdict
 from pytest_mst.domain.stop import Stop
 from pytest_mst.store.find import FoundAttempt
 from pytest_mst.store.journal import JournalLine, begun
@@ -109,15 +108,6 @@ def attempt_view(found: Sequence[FoundAttempt]) -> AttemptView:
         problems=tuple(problems),
         also_in=tuple(one.layout.run_dir for one in others),
     )
-
-
-def verdict_of(stored: StoredAttempt) -> TrialVerdict | None:
-    """Return the verdict of a stored trial; `None` for what is not a trial."""
-    match stored.ending:
-        case Trial() as trial:
-            return trial_verdict(trial, stored.outcomes)
-        case InfrastructureFailure():
-            return None
 
 
 def _earlier(layout: RunLayout, attempt: AttemptId, now: Stored | None) -> tuple[Replaced, ...]:

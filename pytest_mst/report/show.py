@@ -13,7 +13,6 @@ from pytest_mst.report.attempt_view import (
     LOG_LINES,
     AttemptView,
     ServerLogTail,
-    verdict_of,
 )
 from pytest_mst.report.text import shown
 from pytest_mst.report.tries import retry_lines
@@ -81,7 +80,7 @@ def _stored(stored: StoredAttempt) -> Iterator[str]:
     started = f"started {shown(record.started_at)}, " if record.started_at else ""
     yield f"dataset {shown(record.dataset)}, {started}took {record.duration_ms / 1000:g} s"
     yield from _ending(stored.ending)
-    verdict = verdict_of(stored)
+    verdict = stored.graded.verdict
     if verdict is not None:
         yield f"verdict: {verdict.value}"
     if stored.grading_error is not None:
@@ -217,7 +216,7 @@ def _replaced(earlier: Sequence[Replaced]) -> Iterator[str]:
 
 def _earlier(stored: StoredAttempt) -> Iterator[str]:
     yield from _ending(stored.ending)
-    verdict = verdict_of(stored)
+    verdict = stored.graded.verdict
     if verdict is not None:
         yield f"verdict: {verdict.value}"
     yield from _section("tries", retry_lines(stored.record.tries))

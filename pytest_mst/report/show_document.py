@@ -9,7 +9,7 @@ from typing import assert_never
 from pytest_mst.domain.attempt import AttemptRecord
 from pytest_mst.domain.ending import ending_to_json
 from pytest_mst.domain.score import GradeOutcome, GraderFailure, Score, Unknown
-from pytest_mst.report.attempt_view import AttemptView, Stored, verdict_of
+from pytest_mst.report.attempt_view import AttemptView, Stored
 from pytest_mst.report.documents import summary_document
 from pytest_mst.report.summary import RunSummary
 from pytest_mst.store.encode import plain
@@ -103,7 +103,7 @@ def _stored(stored: Stored) -> dict[str, object]:
         case UnreadableAttempt():
             return {"unreadable": {"path": stored.path, "problem": stored.problem}}
         case StoredAttempt():
-            verdict = verdict_of(stored)
+            verdict = stored.graded.verdict
             return {
                 **_record(stored.record),
                 "verdict": None if verdict is None else verdict.value,

@@ -24,6 +24,7 @@ from pytest_mst.domain.ending import (
 from pytest_mst.domain.loaded import DatasetInfo
 from pytest_mst.domain.plan import PlannedCase, RunPlan, VariantInfo
 from pytest_mst.domain.run import AttemptId
+from pytest_mst.domain.score import is_share
 from pytest_mst.domain.stored_field import (
     Stored,
     flag_field,
@@ -121,7 +122,7 @@ def score_as_current(stored: Stored) -> Stored:
     return {
         "pass": stored.get("pass"),
         "reason": next((text for text in texts if isinstance(text, str) and text), None),
-        "value": value if _is_share(value) else None,
+        "value": value if is_share(value) else None,
         "details": details if isinstance(details, Mapping) else None,
     }
 
@@ -207,7 +208,7 @@ def _cases(layout: RunLayout) -> list[PlannedCase]:
         trials, request = result.get("trialResults"), result.get("request")
         one.trials = min(len(trials) or 1 if isinstance(trials, list) else 1, _LARGEST_TRIAL + 1)
         threshold = request.get("passThreshold") if isinstance(request, Mapping) else None
-        if isinstance(threshold, int | float) and _is_share(threshold):
+        if isinstance(threshold, int | float) and is_share(threshold):
             one.pass_threshold = float(threshold)
         if isinstance(result.get("datasetName"), str):
             one.dataset = str(result["datasetName"])
@@ -295,7 +296,3 @@ def _failure_kind(stored: Stored) -> str | None:
         if isinstance(kind, str):
             return kind
     return None
-
-
-def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
