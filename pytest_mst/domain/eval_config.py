@@ -84,9 +84,22 @@ class Dispatcher(UserModel):
     """A tool that runs other tools: where its target's name and arguments are."""
 
     tool: NonBlank
+    """The argument that holds the target's name: `create_issue`, or `github:create_issue`."""
     arguments: NonBlank | None = None
+    """The argument that holds the target's arguments, as an object or as JSON text. Without it
+    the target is an action, which has the whole call for its arguments."""
     batch: NonBlank | None = None
+    """The argument that holds a list of calls, each an object with the two above."""
     read_targets: ListOf[NonBlank] = ()
+    """Targets that only read, as calls name them."""
+
+    @model_validator(mode="after")
+    def _one_place_each(self) -> Dispatcher:
+        places = [name for name in (self.tool, self.arguments, self.batch) if name is not None]
+        if len(set(places)) < len(places):
+            msg = "has one argument in two of tool, arguments and batch; they are different ones"
+            raise ValueError(msg)
+        return self
 
 
 class ServerBase(UserModel):
@@ -124,6 +137,13 @@ class ServerBase(UserModel):
         both = sorted(set(self.read_only_tools) & set(self.always_write_tools))
         if both:
             msg = f"has {', '.join(map(repr, both))} both in readOnlyTools and in alwaysWriteTools"
+            raise ValueError(msg)
+        reads = sorted(set(self.read_only_tools) & set(self.dispatchers))
+        if reads:
+            msg = (
+                f"has {', '.join(map(repr, reads))} both in readOnlyTools and in dispatchers: "
+                "which of its calls are reads is said by readTargets"
+            )
             raise ValueError(msg)
         return self
 

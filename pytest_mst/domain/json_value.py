@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard, TypeVar, cast
 
 JsonValue: TypeAlias = (
     "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
@@ -63,6 +63,20 @@ def _is_array(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
 
 def _is_nan(value: JsonValue) -> bool:
     return isinstance(value, float) and math.isnan(value)
+
+
+_Json = TypeVar("_Json", bound=JsonValue)
+
+
+def snapshot(value: _Json) -> _Json:
+    """Return a JSON value as it is now, whatever its owner makes of it later.
+
+    What JSON cannot hold, or not that deep, is returned itself.
+    """
+    try:
+        return cast(_Json, json.loads(json.dumps(value)))
+    except (TypeError, ValueError, RecursionError):
+        return value
 
 
 def canonical_json(value: object) -> str:

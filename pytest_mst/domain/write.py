@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_mst.domain.json_value import JsonObject, JsonValue
 from pytest_mst.domain.stored_field import (
@@ -17,6 +17,9 @@ from pytest_mst.domain.stored_field import (
     optional_text_field,
     text_field,
 )
+
+if TYPE_CHECKING:
+    from pytest_mst.domain.eval_config import Dispatcher, ServerBase
 
 Refusal: TypeAlias = Literal["unknown-tool", "invalid-arguments"]
 """Why the server itself would have refused a call."""
@@ -59,11 +62,29 @@ class ServerTools:
     """Reads by the eval config's word, though not annotated so."""
     always_write_tools: frozenset[str] = frozenset()
     """Writes by the eval config's word, though annotated as reads."""
+    dispatchers: Mapping[str, Dispatcher] = field(default_factory=dict)
+    """By tool: the tools that run other tools."""
+
+    @classmethod
+    def as_configured(
+        cls, label: str, tools: Mapping[str, Mapping[str, object]], config: ServerBase
+    ) -> ServerTools:
+        """Take the tools as listed, with what the eval config says of them."""
+        return cls(
+            label=label,
+            tools=tools,
+            read_only_tools=frozenset(config.read_only_tools),
+            always_write_tools=frozenset(config.always_write_tools),
+            dispatchers=config.dispatchers,
+        )
 
     def is_read(self, name: str) -> bool:
-        """Tell whether a call to this tool is a read. What is not listed is a write."""
+        """Tell whether every call to this tool is a read. What is not listed is a write.
+
+        A dispatcher's own hints count for nothing; see `dispatch.read_call` for its calls.
+        """
         tool = self.tools.get(name)
-        if tool is None or name in self.always_write_tools:
+        if tool is None or name in self.always_write_tools or name in self.dispatchers:
             return False
         return name in self.read_only_tools or hinted_read_only(tool)
 
@@ -78,7 +99,9 @@ class ServerTools:
         return tuple(
             name
             for name in self.writes
-            if name not in self.always_write_tools and not _declares(self.tools[name])
+            if name not in self.always_write_tools
+            and name not in self.dispatchers
+            and not _declares(self.tools[name])
         )
 
 
@@ -93,11 +116,13 @@ def _declares(tool: Mapping[str, object]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WriteTarget:
-    """The tool that a dispatcher's call was really for."""
+    """The tool that a dispatcher's call was really for, innermost."""
 
     tool: str
     arguments: JsonObject
+    """As an object, whether it was sent as one or as JSON text."""
     server: str | None = None
+    """As the call names it (`github:create_issue`); `None` where it names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +143,11 @@ class WriteEntry:
     """What the client got: a `tools/call` result, or `{"error": ...}` for a protocol error."""
     mode: WriteMode
     target: WriteTarget | None = None
+    """Of a dispatcher's call; a batch has an entry for each target that is not a read, all of the
+    same `call_seq`."""
+    unparsed: bool = False
+    """Whether it is a dispatcher's call whose targets could not be read. It has no target,
+    satisfies no expectation, and is a write too many where no other may be."""
     refused: Refusal | None = None
     """The server itself would have refused this call; it satisfies no expectation."""
     unclassified: bool = False
@@ -127,7 +157,10 @@ class WriteEntry:
 
     @property
     def effective(self) -> tuple[str, str, JsonObject]:
-        """Server, tool and arguments that expectations are matched against."""
+        """Server, tool and arguments that expectations are matched against.
+
+        The server is the one that the target names, and else the label that was called.
+        """
         if self.target is None:
             return self.server, self.tool, self.arguments
         return self.target.server or self.server, self.target.tool, self.target.arguments
@@ -155,11 +188,18 @@ class WriteEntry:
         line["mode"] = self.mode.value
         if self.refused is not None:
             line["refused"] = self.refused
+        if self.unparsed:
+            line["unparsed"] = True
         if self.unclassified:
             line["unclassified"] = True
         if self.join_id is not None:
             line["joinId"] = self.join_id
         return line
+
+
+def unclassified_calls(entries: Iterable[WriteEntry]) -> int:
+    """Count the calls that may have written, and nobody can tell; a batch is one call."""
+    return len({entry.call_seq for entry in entries if entry.unclassified})
 
 
 def write_from_json(stored: Stored) -> WriteEntry:
@@ -181,6 +221,7 @@ def write_from_json(stored: Stored) -> WriteEntry:
         mode=WriteMode(text_field(stored, "mode")),
         target=None if target is None else _target(target),
         refused=_refusal(stored.get("refused")),
+        unparsed=stored.get("unparsed") is True,
         unclassified=stored.get("unclassified") is True,
         join_id=optional_text_field(stored, "joinId"),
     )

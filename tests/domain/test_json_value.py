@@ -11,7 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_mst.domain.json_value import canonical_json, content_hash, json_equal, json_type
+from pytest_mst.domain.json_value import (
+    canonical_json,
+    content_hash,
+    json_equal,
+    json_type,
+    snapshot,
+)
 
 # Few leaves, alike in Python and not in JSON, so that equal pairs and near misses are common.
 LEAVES = st.sampled_from([None, True, False, 0, 1, 0.0, 1.0, -0.0, math.nan, "", "1", "\ud800"])
@@ -103,3 +109,22 @@ def test_the_hash_names_its_algorithm() -> None:
     algorithm, digest = content_hash({}).split(":")
     assert algorithm == "sha256"
     assert len(digest) == 64
+
+
+def test_a_snapshot_stays_as_it_was() -> None:
+    owned: Any = {"a": [1, {"b": "\ud83d"}], "n": 1.0, "t": True}
+    kept = snapshot(owned)
+    owned["a"][1]["b"] = "changed"
+    owned["n"] = 2
+    assert kept == {"a": [1, {"b": "\ud83d"}], "n": 1.0, "t": True}
+
+
+def test_what_json_cannot_hold_is_its_own_snapshot() -> None:
+    deep: Any = 1
+    for _ in range(5_000):
+        deep = [deep]
+    circle: Any = []
+    circle.append(circle)
+    unknown: Any = {"when": {1, 2}}
+    for value in (unknown, deep, circle):
+        assert snapshot(value) is value

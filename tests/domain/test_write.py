@@ -16,6 +16,7 @@ from pytest_mst.domain.write import (
     WriteMode,
     WriteTarget,
     hinted_read_only,
+    unclassified_calls,
     write_from_json,
 )
 
@@ -33,6 +34,7 @@ ENTRIES = st.builds(
     mode=st.sampled_from(WriteMode),
     target=st.none() | st.builds(WriteTarget, TEXTS, OBJECTS, st.none() | TEXTS),
     refused=st.sampled_from([None, "unknown-tool", "invalid-arguments"]),
+    unparsed=st.booleans(),
     unclassified=st.booleans(),
     join_id=st.none() | TEXTS,
 )
@@ -135,6 +137,19 @@ def test_a_line_has_the_fields_that_others_rely_on() -> None:
         "refused": "unknown-tool",
         "joinId": "x",
     }
+
+
+def test_a_line_says_what_could_not_be_read_or_told() -> None:
+    line = entry(unparsed=True, unclassified=True).to_json()
+    assert (line["unparsed"], line["unclassified"]) == (True, True)
+    assert not {"target", "refused"} & line.keys()
+
+
+def test_the_unclassified_targets_of_one_batch_are_one_call() -> None:
+    batch = [entry(seq=n, target=WriteTarget("a", {}), unclassified=True) for n in range(3)]
+    other = [entry(seq=3, call_seq=7, unclassified=True), entry(seq=4, call_seq=8)]
+    assert unclassified_calls([*batch, *other]) == 2
+    assert unclassified_calls([]) == 0
 
 
 @pytest.mark.parametrize(
