@@ -9,6 +9,7 @@ import anyio
 
 from pytest_mst.domain.ending import InfrastructureError
 from pytest_mst.domain.tool_call import ServerGoneError, ToolCallError
+from pytest_mst.domain.write import ServerTools
 from pytest_mst.proxy.death import CallOwner, Death, ServerDiedError, lost_to_another
 from pytest_mst.proxy.json_rpc import (
     CONNECTION_CLOSED,
@@ -165,6 +166,41 @@ class Gate:
                 failure = error.as_failure()
                 self._owner.lose(failure)
                 raise failure from error
+
+    async def list_anew(self) -> ServerTools:
+        """Ask the server for its tools once more, whatever is known.
+
+        Raises:
+            ServerUnavailableError: it cannot be listed.
+
+        """
+        await self._list(fresh=True)
+        return self.policy.tools
+
+    async def pass_on(
+        self, params: Params, *, own: bool, on_progress: OnProgress | None
+    ) -> dict[str, Any]:
+        """Send a `tools/call` on as a client that is connected itself would: decided by nobody.
+
+        Args:
+            params: the request's parameters.
+            own: they are the boundary's own and lack the envelope of the era.
+            on_progress: gets the parameters of progress notifications.
+
+        Raises:
+            ToolCallError: the server answered with an error, or not in time.
+            InfrastructureError: the attempt cannot go on.
+
+        """
+        if not self.upstream.alive:
+            await self.revive()
+        return await self.forward(
+            "tools/call",
+            self.upstream.agreement.params(params) if own else params,
+            timeout_s=self.server.spec.call_timeout_s,
+            may_repeat=False,
+            on_progress=on_progress,
+        )
 
     async def forward(
         self,

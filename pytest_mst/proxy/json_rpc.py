@@ -18,6 +18,7 @@ METHOD_NOT_FOUND = -32601
 INTERNAL_ERROR = -32603
 CONNECTION_CLOSED = -32000
 REQUEST_TIMEOUT = -32001
+UNSUPPORTED_REVISION = -32022
 
 Params: TypeAlias = Mapping[str, Any]
 OnProgress: TypeAlias = Callable[[Params], Coroutine[None, None, None]]
@@ -26,6 +27,12 @@ _CANCEL_NOTICE_S = 1.0
 """How long an abandoned request may take to say so to the server."""
 _ORDER_S = 0.2
 """How long an answer waits for whoever is still being told what came before it."""
+
+
+def meta_of(params: object) -> Mapping[str, Any]:
+    """Give what a message says in its `_meta`; nothing where that is not what it should be."""
+    meta = params.get("_meta") if isinstance(params, Mapping) else None
+    return meta if isinstance(meta, Mapping) else {}
 
 
 class RpcError(Exception):
@@ -244,8 +251,7 @@ async def _in_order(told: Iterable[anyio.Event]) -> None:
 def _request(key: int | str, method: str, params: Params | None, *, with_progress: bool) -> Message:
     message: Message = {"jsonrpc": "2.0", "id": key, "method": method}
     if with_progress:
-        meta = (params or {}).get("_meta") or {}
-        params = {**(params or {}), "_meta": {**meta, "progressToken": key}}
+        params = {**(params or {}), "_meta": {**meta_of(params), "progressToken": key}}
     if params is not None:
         message["params"] = params
     return message

@@ -104,7 +104,7 @@ class Pool:
         """
         if era == AS_CONFIGURED and (unused := self._take_unused(spec)) is not None:
             return unused
-        return await self._connect(spec, _meeting(era, params))
+        return await self._connect(spec, _meeting(era, params), asks_client=params is not None)
 
     def _take_unused(self, spec: UpstreamSpec) -> Upstream | None:
         slot = self._slots.get((spec.identity, AS_CONFIGURED))
@@ -127,10 +127,12 @@ class Pool:
         era = MODERN if agreement.is_modern else agreement.revision
         return await self._connect(upstream.spec, _meeting(era))
 
-    async def _connect(self, spec: UpstreamSpec, meet: Meet | None) -> Upstream:
+    async def _connect(
+        self, spec: UpstreamSpec, meet: Meet | None, *, asks_client: bool = False
+    ) -> Upstream:
         if meet is None and spec.identity in self._exit_on_probe:
             meet = _meeting(LATEST_HANDSHAKE)
-        upstream = await self._start(spec, meet)
+        upstream = await self._start(spec, meet, asks_client=asks_client)
         if upstream.exited_on_probe and meet is None and spec.config.protocol == "auto":
             # Some servers of the older era exit on a question they do not know.
             upstream = await self._start(spec, partial(agree, protocol="legacy"))
@@ -140,8 +142,10 @@ class Pool:
             raise upstream.failure
         return upstream
 
-    async def _start(self, spec: UpstreamSpec, meet: Meet | None) -> Upstream:
-        upstream = Upstream(spec, meet)
+    async def _start(
+        self, spec: UpstreamSpec, meet: Meet | None, *, asks_client: bool = False
+    ) -> Upstream:
+        upstream = Upstream(spec, meet, asks_client=asks_client)
         self._open.add(upstream)
         self._tasks.start_soon(self._serve, upstream)
         try:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from pytest_mst.domain.ending import Broke, InfrastructureError
 from pytest_mst.domain.errors import StoreError
-from pytest_mst.domain.json_value import JsonObject
+from pytest_mst.domain.json_value import JsonObject, snapshot
 from pytest_mst.domain.run import utc_text
-from pytest_mst.domain.write import Refusal, WriteEntry, WriteMode
+from pytest_mst.domain.write import Refusal, WriteEntry, WriteMode, WriteTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,32 +67,41 @@ class CallRecord:
         reply: Mapping[str, Any],
         mode: WriteMode,
         *,
+        targets: Sequence[WriteTarget] = (),
+        unparsed: bool = False,
         refused: Refusal | None = None,
         unclassified: bool = False,
     ) -> None:
-        """Record a write before its reply leaves.
+        """Record a write before its reply leaves: one entry, or one for each target.
 
         Raises:
             UnrecordedError: it cannot be stored, and so is not to be answered as done.
 
         """
-        observed = self.calls[call]
-        entry = WriteEntry(
-            seq=len(self.entries),
-            call_seq=call,
-            time=utc_text(datetime.now(UTC)),
-            server=observed.server,
-            tool=observed.tool,
-            arguments=observed.arguments,
-            reply=reply,
-            mode=mode,
-            refused=refused,
-            unclassified=unclassified,
-            join_id=observed.join_id,
-        )
+        observed, kept = self.calls[call], snapshot(reply)
+        for target in targets or (None,):
+            self._store(
+                WriteEntry(
+                    seq=len(self.entries),
+                    call_seq=call,
+                    time=utc_text(datetime.now(UTC)),
+                    server=observed.server,
+                    tool=observed.tool,
+                    arguments=observed.arguments,
+                    reply=kept,
+                    mode=mode,
+                    target=target,
+                    unparsed=unparsed,
+                    refused=refused,
+                    unclassified=unclassified,
+                    join_id=observed.join_id,
+                )
+            )
+
+    def _store(self, entry: WriteEntry) -> None:
         try:
             self._sink(entry)
-        except (StoreError, OSError, ValueError, TypeError) as error:
+        except (StoreError, OSError, ValueError, TypeError, RecursionError) as error:
             reason = f"the write record cannot be stored: {error}; free the disk or mend its folder"
             raise UnrecordedError(Broke.COLLECTION, reason, retryable=True) from error
         self.entries.append(entry)

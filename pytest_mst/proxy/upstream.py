@@ -34,14 +34,26 @@ Answerer: TypeAlias = Callable[[str, Params | None], Awaitable[Mapping[str, Any]
 
 _FAREWELL_S = 3.0
 """How long a transport may take to say that the connection ends."""
-_STABLE_LISTINGS = 3
+_CLIENT_GRACE_S = 2.0
+"""How long a question of the server's may wait for the handshake of the client that it is for."""
+_LISTED_AGAIN = 2
 """How often a list is read again because it changed while it was read."""
 
 
 class Upstream:
     """A connection to a server. It lives in one task, `serve`, whoever asked for it."""
 
-    def __init__(self, spec: UpstreamSpec, meet: Meet | None = None) -> None:
+    def __init__(
+        self, spec: UpstreamSpec, meet: Meet | None = None, *, asks_client: bool = False
+    ) -> None:
+        """Make a connection that is not yet open.
+
+        Args:
+            spec: the server.
+            meet: how a protocol revision is agreed on; as the config asks where it is not given.
+            asks_client: it is opened for a client that can be asked, and is about to be there.
+
+        """
         self.spec = spec
         self._meet_with = meet
         self._log = ServerLog()
@@ -72,6 +84,9 @@ class Upstream:
         """The requests in flight that asked for log lines; only of a single one is it certain."""
         self.answerer: Answerer | None = None
         """Answers the server's own requests; only where the connection is one attempt's own."""
+        self._client_there = anyio.Event()
+        if not asks_client:
+            self._client_there.set()
 
     async def serve(self) -> None:
         """Open the connection and keep it until it ends or `stop` is called."""
@@ -229,22 +244,23 @@ class Upstream:
     async def listing(self, *, fresh: bool = False) -> ServerListing:
         """List the server's tools, all pages; kept until the server says that they changed.
 
+        A list that changes whenever it is read is read anew for each call.
+
         Raises:
             ServerUnavailableError: they cannot be listed.
 
         """
         async with self._listing_lock:
-            for _ in range(_STABLE_LISTINGS):
-                if self._listing is not None and not fresh:
+            if self._listing is not None and not fresh:
+                return self._listing
+            seen, listing = self._lists_changed, await self._list()
+            for _ in range(_LISTED_AGAIN):
+                if seen == self._lists_changed:
                     break
-                seen = self._lists_changed
-                listing = await self._list()
+                seen, listing = self._lists_changed, await self._list()
+            if seen == self._lists_changed:
                 self._listing = listing
-                fresh = seen != self._lists_changed
-            if self._listing is None:
-                restless = "changes its tools faster than they can be listed"
-                raise self._unlistable(restless)
-            return self._listing
+            return listing
 
     async def _list(self) -> ServerListing:
         agreement, peer = self.agreement, self._live_peer
@@ -293,9 +309,15 @@ class Upstream:
             raise RuntimeError(msg)
         return self._peer
 
+    def client_is_there(self) -> None:
+        """Take note that the client's handshake is done, so that it can be asked."""
+        self._client_there.set()
+
     async def _requested(self, method: str, params: Params | None) -> Mapping[str, Any]:
         if method == "ping":
             return {}
+        with anyio.move_on_after(_CLIENT_GRACE_S):  # servers ask as soon as they are met
+            await self._client_there.wait()
         if self.answerer is None:
             raise RpcError(METHOD_NOT_FOUND, "Method not found", method)
         return await self.answerer(method, params)

@@ -23,7 +23,13 @@ _NOT_OF_THE_CONNECTION = {
     "replies",
 }
 """Settings that say what becomes of calls, not how the server is reached."""
-_OF_THE_POLICY = {"read_only_tools", "always_write_tools", "replies"}
+_OF_THE_POLICY = {
+    "read_only_tools",
+    "always_write_tools",
+    "planned_write_key",
+    "dispatchers",
+    "replies",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,8 @@ class AttemptServer:
     mode: WriteMode
     isolation: Isolation = "variant"
     """`attempt`: a connection of this attempt's own; `variant`: shared."""
+    direct: bool = False
+    """Whether the client connects to the server itself: calls go on as they are, unrecorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +114,4 @@ class ServerListing:
 
     def server_tools(self, config: StdioServer | HttpServer | PythonServer) -> ServerTools:
         """Tell reads from writes by the config's word and the tools' annotations."""
-        return ServerTools(
-            label=self.label,
-            tools=self.tools,
-            read_only_tools=frozenset(config.read_only_tools),
-            always_write_tools=frozenset(config.always_write_tools),
-        )
+        return ServerTools.as_configured(self.label, self.tools, config)
