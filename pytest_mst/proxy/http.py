@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import anyio
+from pydantic_core import to_json
 
 from pytest_mst.domain.eval_config import HttpServer
 from pytest_mst.proxy.pipe import Message, Pipe, PipeClosedError, PipeEnding, UnsendableError
@@ -92,8 +93,9 @@ class _HttpPipe(Pipe):
     async def send(self, message: Message) -> None:
         from pytest_mst.proxy.sdk import as_session_message, http_headers
 
-        headers = http_headers(message, self._revision, self._tools)
         try:
+            headers = http_headers(message, self._revision, self._tools)
+            to_json(message)  # what the SDK finds it cannot write ends its connection
             await self._write.send(as_session_message(message, headers))
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise PipeClosedError from error

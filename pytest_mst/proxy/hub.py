@@ -6,31 +6,33 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
 
 from pytest_mst.domain.ending import Broke, InfrastructureError, Scope
 from pytest_mst.domain.eval_config import StdioServer
-from pytest_mst.domain.write import WriteEntry, WriteMode
+from pytest_mst.domain.json_value import JsonObject
+from pytest_mst.domain.write import WriteEntry
 from pytest_mst.proxy.boundary import Boundary
+from pytest_mst.proxy.fronts import Fronts
 from pytest_mst.proxy.gate import Gate
+from pytest_mst.proxy.http_front import HttpFront
+from pytest_mst.proxy.kept import Kept
+from pytest_mst.proxy.own_connection import call_own
 from pytest_mst.proxy.policy import ReplyError
 from pytest_mst.proxy.policy_shelf import PolicyShelf
 from pytest_mst.proxy.pool import Pool
 from pytest_mst.proxy.record import CallRecord
+from pytest_mst.proxy.relay_front import RelayFront
 from pytest_mst.proxy.sdk_import import import_sdk
-from pytest_mst.proxy.session_front import session_transport
+from pytest_mst.proxy.session_front import Session
 from pytest_mst.proxy.unavailable import ServerUnavailableError
 from pytest_mst.proxy.upstream_spec import AttemptServer, ServerListing, UpstreamSpec
 
-_MODES = {
-    WriteMode.READ_ONLY,
-    WriteMode.PLANNED,
-    WriteMode.SIMULATED,
-    WriteMode.UNGUARDED,
-}
+_Kind = TypeVar("_Kind", bound=Boundary)
+_NOT_ENTERED = "the hub is not entered: use `async with Hub() as hub`"
 
 
 class Hub:
@@ -42,12 +44,17 @@ class Hub:
 
     def __init__(self) -> None:
         self._tasks: TaskGroup | None = None
+        self.kept = Kept(None)
+        """What stays open until the hub is closed."""
         self._pool: Pool | None = None
+        self._fronts: tuple[HttpFront, RelayFront] | None = None
         self._shelf = PolicyShelf()
 
     async def __aenter__(self) -> Self:
         self._tasks = await anyio.create_task_group().__aenter__()
+        self.kept = Kept(self._tasks)
         self._pool = Pool(self._tasks)
+        self._fronts = HttpFront(self._tasks), RelayFront(self._tasks)
         return self
 
     async def __aexit__(
@@ -60,6 +67,9 @@ class Hub:
         if self._tasks is None:
             return
         with anyio.CancelScope(shield=True):
+            await self.kept.close()
+            for front in self._outer_fronts:
+                await front.stop()
             await self._ready_pool.close()
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(None, None, None)
@@ -93,6 +103,17 @@ class Hub:
         upstream = await self._ready_pool.shared(spec)
         return await upstream.listing(fresh=fresh)
 
+    async def call_own(
+        self, spec: UpstreamSpec, tool: str, arguments: JsonObject, *, limit_s: float
+    ) -> Mapping[str, Any]:
+        """Call a tool through a connection of our own, past every boundary; see `call_own`.
+
+        Raises:
+            OwnCallError: there is no result.
+
+        """
+        return await call_own(self._ready_pool, spec, tool, arguments, limit_s=limit_s)
+
     @asynccontextmanager
     async def open_attempt(
         self,
@@ -114,18 +135,28 @@ class Hub:
                 variant scope), or cannot be answered for (setup, not retryable).
 
         """
-        boundary = Boundary(CallRecord(sink), trial_id)
+        async with self.open_boundary(Boundary(CallRecord(sink), trial_id), servers) as boundary:
+            yield boundary
+
+    @asynccontextmanager
+    async def open_boundary(
+        self, boundary: _Kind, servers: Mapping[str, AttemptServer]
+    ) -> AsyncIterator[_Kind]:
+        """Open a boundary that was made elsewhere; see `open_attempt`."""
         gates = {
-            label: Gate(_supported(server), boundary, self._ready_pool, self._shelf)
+            label: Gate(server, boundary, self._ready_pool, self._shelf)
             for label, server in servers.items()
         }
-        boundary.attach(gates, partial(session_transport, gate_in_era=self._gate_in_era))
+        make_session = partial(Session, boundary, gate_in_era=self._gate_in_era)
+        fronts = Fronts(make_session, *self._outer_fronts)
+        boundary.attach(gates, fronts)
         try:
             await _open(list(gates.values()))
             yield boundary
         finally:
             boundary.close()
             with anyio.CancelScope(shield=True):
+                await fronts.close()
                 for gate in gates.values():
                     await gate.close()
 
@@ -135,9 +166,14 @@ class Hub:
     @property
     def _ready_pool(self) -> Pool:
         if self._pool is None:
-            msg = "the hub is not entered: use `async with Hub() as hub`"
-            raise RuntimeError(msg)
+            raise RuntimeError(_NOT_ENTERED)
         return self._pool
+
+    @property
+    def _outer_fronts(self) -> tuple[HttpFront, RelayFront]:
+        if self._fronts is None:
+            raise RuntimeError(_NOT_ENTERED)
+        return self._fronts
 
 
 async def _open(gates: list[Gate]) -> None:
@@ -163,11 +199,3 @@ async def _open(gates: list[Gate]) -> None:
                 tasks.start_soon(one, gate)
     if failures:
         raise failures[0]
-
-
-def _supported(server: AttemptServer) -> AttemptServer:
-    if server.mode not in _MODES:
-        valid = ", ".join(sorted(mode.value for mode in _MODES))
-        msg = f"the proxy cannot keep write mode {server.mode.value!r}; it can: {valid}"
-        raise ValueError(msg)
-    return server

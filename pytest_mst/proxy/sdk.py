@@ -2,24 +2,30 @@
 
 Provisional in mcp 2.3, each covered by a contract test: `Server.middleware` and what a middleware
 may return without calling on, `mcp.server.runner.serve_loop` and `serve_dual_era_loop`,
-`MCPServer._lowlevel_server`, the headers of `ClientMessageMetadata`.
+`MCPServer._lowlevel_server`, the headers of `ClientMessageMetadata`, `ServerSession._connection`
+and what a connection keeps, the watcher that `sse_starlette` leaves in the event loop.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import anyio
 import httpx2
 import mcp_types as types
+import sse_starlette.sse
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import Server
 from mcp.server.context import CallNext, ServerRequestContext
 from mcp.server.mcpserver import MCPServer
 from mcp.server.runner import serve_dual_era_loop, serve_loop
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import (
     MCP_METHOD_HEADER,
@@ -33,9 +39,10 @@ from mcp.shared.inbound import (
 from mcp.shared.memory import create_client_server_memory_streams
 from mcp.shared.message import ClientMessageMetadata, ServerMessageMetadata, SessionMessage
 from pydantic import BaseModel, ConfigDict
+from pydantic_core import PydanticSerializationError, to_json
 
 from pytest_mst.proxy.handshake import MODERN_REVISIONS, REVISION_KEY
-from pytest_mst.proxy.json_rpc import INTERNAL_ERROR, Params, RpcError
+from pytest_mst.proxy.json_rpc import INTERNAL_ERROR, Params, RpcError, meta_of
 from pytest_mst.proxy.pipe import Message
 
 Streams: TypeAlias = tuple[Any, Any]
@@ -88,7 +95,8 @@ def http_headers(
 
     """
     params = message.get("params") or {}
-    stated = (params.get("_meta") or {}).get(REVISION_KEY) or revision
+    named = meta_of(params).get(REVISION_KEY)
+    stated = named if named in MODERN_REVISIONS else revision
     method = message.get("method")
     if stated is None or method is None or method == "initialize":
         return {}
@@ -124,6 +132,13 @@ class _WatchedClient(httpx2.AsyncClient):
         return response
 
 
+_NOT_BY_PROXY: dict[str, None] = dict.fromkeys(
+    ("all://localhost", "all://127.0.0.1", "all://[::1]")
+)
+"""What is on this machine is asked for directly, whatever proxy the environment names: that one
+would not find it, and learn the tokens that the server is let in with."""
+
+
 @asynccontextmanager
 async def http_streams(
     url: str,
@@ -133,7 +148,8 @@ async def http_streams(
 ) -> AsyncIterator[Streams]:
     """Open the SDK's streamable HTTP transport; waiting for answers is bounded by who asks."""
     timeout = httpx2.Timeout(None, connect=connect_timeout_s)
-    async with _WatchedClient(watch, headers=headers, timeout=timeout) as client:
+    client = _WatchedClient(watch, headers=headers, timeout=timeout, mounts=_NOT_BY_PROXY)
+    async with client:
         transport = streamable_http_client(url, http_client=client, max_sse_event_size=None)
         async with transport as streams:
             yield streams
@@ -170,6 +186,9 @@ class _Raw:
         return {"method": self.method, "params": self._params}
 
 
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Inbound:
     """A request or a notification of a client's, raw, and the way back to that client."""
@@ -186,9 +205,37 @@ class Inbound:
         """Whether it came in the era without a handshake."""
         return self.revision in MODERN_REVISIONS
 
+    @property
+    def is_http(self) -> bool:
+        """Whether it came over HTTP, where each request has a stream of its own for answers."""
+        return self.context.request is not None
+
+    def answered(self, result: Mapping[str, Any]) -> dict[str, Any]:
+        """Give a result as it can be sent to this client."""
+        return dict(self._sendable(result))
+
+    def refused(self, error: RpcError) -> MCPError:
+        """Give an error as it can be sent to this client."""
+        message, data = self._sendable([error.message, error.data])
+        return MCPError(error.code, message, data)
+
+    def _sendable(self, value: Any) -> Any:
+        r"""Mend half surrogate pairs where the SDK would leave the request without an answer.
+
+        Its HTTP server writes UTF-8, which cannot hold them, and no `\ud83d` for them.
+        """
+        if not self.is_http:
+            return value
+        try:
+            to_json(value)
+        except PydanticSerializationError:
+            text = json.dumps(value, ensure_ascii=False)
+            return json.loads(_HALF_PAIR.sub("\ufffd", text))
+        return value
+
     async def notify(self, method: str, params: Params | None, *, related: bool) -> None:
         """Send the client a notification; `related` to this request, or standing alone."""
-        raw: Any = _Raw(method, params)
+        raw: Any = _Raw(method, self._sendable(params))
         related_id = self.context.request_id if related else None
         await self.context.session.send_notification(raw, related_request_id=related_id)
 
@@ -199,7 +246,7 @@ class Inbound:
             RpcError: the client answered with an error, or cannot be asked.
 
         """
-        raw: Any = _Raw(method, params)
+        raw: Any = _Raw(method, self._sendable(params))
         related = ServerMessageMetadata(related_request_id=self.context.request_id)
         try:
             result = await self.context.session.send_request(raw, _RawResult, metadata=related)
@@ -210,6 +257,22 @@ class Inbound:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise RpcError(INTERNAL_ERROR, "The client is gone") from error
         return result.model_dump()
+
+
+class Answering(Protocol):
+    """Whoever answers one client's session."""
+
+    async def answer(self, inbound: Inbound) -> Mapping[str, Any]:
+        """Answer a request with its result; raises `RpcError`."""
+        ...
+
+    async def hear(self, inbound: Inbound) -> None:
+        """Take a notification."""
+        ...
+
+    async def close(self) -> None:
+        """Leave what was opened for the session."""
+        ...
 
 
 class RawServer:
@@ -229,8 +292,8 @@ class RawServer:
         """
         self._answer = answer
         self._hear = hear
-        self._server: Server[Any] = Server("pytest-mst")
-        self._server.middleware[:] = [self._handle]
+        self.server: Server[Any] = Server("pytest-mst")
+        self.server.middleware[:] = [self._handle]
 
     async def _handle(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
@@ -242,9 +305,9 @@ class RawServer:
             is_commit = ctx.method == "notifications/initialized"
             return await call_next(ctx) if is_commit else None
         try:
-            return dict(await self._answer(inbound))
+            return inbound.answered(await self._answer(inbound))
         except RpcError as error:
-            raise MCPError(error.code, error.message, error.data) from error
+            raise inbound.refused(error) from error
 
     async def serve(self, read: Any, write: Any, *, handshake_only: bool) -> None:
         """Serve one client until its streams close.
@@ -257,9 +320,111 @@ class RawServer:
 
         """
         loop = serve_loop if handshake_only else serve_dual_era_loop
-        await loop(self._server, read, write, lifespan_state={})
+        await loop(self.server, read, write, lifespan_state={})
 
 
 def memory_streams() -> AbstractAsyncContextManager[tuple[Streams, Streams]]:
     """Give two connected ends: the client's, and the server's."""
     return create_client_server_memory_streams()
+
+
+_FAREWELL_S = 2.0
+"""How long the sessions at one address may take to end."""
+_HANDLER = "pytest-mst"
+"""Where a connection keeps who answers it."""
+
+
+class HttpSessions:
+    """Streamable HTTP at one address: each client's session has somebody of its own to answer it.
+
+    A session of the handshake's era begins with `initialize` and ends when its client says so. In
+    the other era there are only requests; one session answers all of them.
+    """
+
+    def __init__(self, open_session: Callable[[], Answering], body_limit_bytes: int) -> None:
+        """Make them; `run` serves.
+
+        Args:
+            open_session: makes whoever answers one session.
+            body_limit_bytes: how long the body of a request may be.
+
+        """
+        self._open_session = open_session
+        self._modern = open_session()
+        self._open: dict[str, anyio.Event] = {}
+        """The sessions that began with a handshake, by their ids; set when they are gone."""
+        self._manager = StreamableHTTPSessionManager(
+            RawServer(self._answer, self._hear).server,
+            session_idle_timeout=None,  # a client may think for long; the attempt's end bounds it
+            max_request_body_size=body_limit_bytes,
+        )
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """Serve until left; every session has ended then."""
+        try:
+            async with self._manager.run():
+                try:
+                    yield
+                finally:
+                    with anyio.move_on_after(_FAREWELL_S, shield=True):
+                        await self._end_all()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._modern.close()
+
+    async def handle(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one HTTP request, as ASGI has it."""
+        await self._manager.handle_request(scope, receive, send)
+
+    async def _answer(self, inbound: Inbound) -> Mapping[str, Any]:
+        return await self._session_of(inbound).answer(inbound)
+
+    async def _hear(self, inbound: Inbound) -> None:
+        await self._session_of(inbound).hear(inbound)
+
+    def _session_of(self, inbound: Inbound) -> Answering:
+        if inbound.is_modern:
+            return self._modern
+        connection = inbound.context.session._connection
+        session: Answering | None = connection.state.get(_HANDLER)
+        if session is None:
+            session = connection.state[_HANDLER] = self._open_session()
+            connection.exit_stack.push_async_callback(session.close)
+            if connection.session_id is not None:
+                gone = self._open[connection.session_id] = anyio.Event()
+                connection.exit_stack.callback(self._open.pop, connection.session_id)
+                connection.exit_stack.callback(gone.set)
+        return session
+
+    async def _end_all(self) -> None:
+        """End each session as its client would; cancelled, each would be waited for in vain."""
+        ending = dict(self._open)
+        for session_id in ending:
+            headers = [(b"mcp-session-id", session_id.encode())]
+            scope = {"type": "http", "method": "DELETE", "path": "/", "headers": headers}
+            await self._manager.handle_request(scope, _no_body, _unheard)
+        for gone in ending.values():
+            await gone.wait()
+
+
+async def _no_body() -> dict[str, Any]:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _unheard(_message: object) -> None:
+    """Take an answer that nobody reads."""
+
+
+async def end_sse_watcher() -> None:
+    """End the task that `sse_starlette` starts beside the first stream and leaves in the loop."""
+    watching = sse_starlette.sse._shutdown_watcher.__code__
+    tasks = [one for one in asyncio.all_tasks() if _code(one.get_coro()) is watching]
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+
+
+def _code(coroutine: object) -> object:
+    return getattr(coroutine, "cr_code", None)

@@ -1,16 +1,16 @@
-"""The way in for clients that want an MCP session: an in-memory transport, raw JSON through."""
+"""One client's MCP session, raw JSON through, and the way in for clients in our process."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 
 from pytest_mst.domain.ending import InfrastructureError
-from pytest_mst.domain.tool_call import ToolCallError
+from pytest_mst.domain.tool_call import ServerGoneError, ToolCallError
 from pytest_mst.domain.write import WriteMode
 from pytest_mst.proxy.gate import Gate
 from pytest_mst.proxy.handshake import HANDSHAKE_REVISIONS, LATEST_HANDSHAKE
@@ -18,9 +18,11 @@ from pytest_mst.proxy.json_rpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
+    UNSUPPORTED_REVISION,
     OnProgress,
     Params,
     RpcError,
+    meta_of,
 )
 from pytest_mst.proxy.policy import ReplyError
 from pytest_mst.proxy.pool import MODERN
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
 
 TransportStreams: TypeAlias = tuple[Any, Any]
 """The read and write streams of the MCP SDK."""
-Front: TypeAlias = Callable[["Boundary", Gate], AbstractAsyncContextManager[TransportStreams]]
 GateMaker: TypeAlias = Callable[["Boundary", Gate, str], Gate]
 """Makes a gate to the same server in another era."""
 
@@ -65,18 +66,22 @@ server whose writes nobody stops, and no other."""
 _SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 _LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
 
+_STREAM_GRACE_S = 1.0
+"""How long a question waits for a request to go with: over HTTP, what goes with none is lost where
+the client does not listen yet, as it cannot before its handshake is answered."""
+
 _listens = itertools.count(1)
 
 
 @asynccontextmanager
 async def session_transport(
-    boundary: Boundary, gate: Gate, *, gate_in_era: GateMaker
+    make_session: Callable[[Gate], Session], gate: Gate
 ) -> AsyncIterator[TransportStreams]:
     """Serve one client's session in memory, and give its end of the streams."""
     await import_sdk()
     from pytest_mst.proxy.sdk import RawServer, memory_streams
 
-    session = _Session(boundary, gate, gate_in_era)
+    session = make_session(gate)
     server = RawServer(session.answer, session.hear)
     handshake_only = not gate.upstream.agreement.is_modern
     try:
@@ -98,8 +103,8 @@ async def session_transport(
             await session.close()
 
 
-class _Session:
-    """One client's session with one server."""
+class Session:
+    """One client's session with one server, whichever way it came in."""
 
     def __init__(self, boundary: Boundary, gate: Gate, gate_in_era: GateMaker) -> None:
         self._boundary = boundary
@@ -109,6 +114,8 @@ class _Session:
         self._handshake_era: str | None = None
         self._heard: set[Upstream] = set()
         self._in_flight: list[Inbound] = []
+        self._next = anyio.Event()
+        """Set when the next request comes in."""
         self._standing: Inbound | None = None
         self._listens: dict[str, Inbound] = {}
         self._opening = anyio.Lock()
@@ -132,16 +139,24 @@ class _Session:
         """
         try:
             return await self._answer(inbound)
+        except ServerGoneError as error:  # with the server's last words, whatever is in them
+            data = None if error.data is None else self._redact(str(error.data))
+            raise RpcError(error.code, self._redact(error.message), data) from error
         except ToolCallError as error:
             raise RpcError(error.code, error.message, error.data) from error
         except (InfrastructureError, ServerUnavailableError, ReplyError) as error:
-            raise RpcError(INTERNAL_ERROR, str(error)) from error
+            raise RpcError(INTERNAL_ERROR, self._redact(str(error))) from error
+
+    def _redact(self, words: str) -> str:
+        return self._direct.server.spec.redact(words)
 
     async def hear(self, inbound: Inbound) -> None:
         """Take one notification of the client's."""
         match inbound.method:
             case "notifications/initialized":
                 self._standing = inbound
+                for upstream in self._heard:
+                    upstream.client_is_there()
             case "notifications/cancelled" | "notifications/progress":
                 return  # the dispatcher has cancelled the request, and with it ours
             case "notifications/roots/list_changed":
@@ -152,10 +167,13 @@ class _Session:
                 return  # nobody answers for it, and it could be a call in disguise
 
     async def _answer(self, inbound: Inbound) -> Mapping[str, Any]:
-        if inbound.method == "ping":
+        self._boundary.check_open()
+        if inbound.method == "ping" and not inbound.is_modern:
             return {}
         if inbound.method == "initialize":
             return await self._initialize(inbound.params or {})
+        if inbound.is_modern and not self._direct.upstream.agreement.is_modern:
+            raise _older_era_only(inbound)
         if inbound.is_modern:
             gate = await self._gate(MODERN)
             if inbound.method == "server/discover":
@@ -171,13 +189,27 @@ class _Session:
     async def _initialize(self, params: Params) -> Mapping[str, Any]:
         asked = params.get("protocolVersion")
         era = asked if asked in HANDSHAKE_REVISIONS else LATEST_HANDSHAKE
-        capabilities = params.get("capabilities") or {}
-        asks_back = any(name in capabilities for name in _ASKS_BACK)
+        capabilities = params.get("capabilities")
+        asks_back = isinstance(capabilities, Mapping) and not capabilities.keys().isdisjoint(
+            _ASKS_BACK
+        )
         gate = await self._gate(era, params if asks_back else None)
         self._handshake_era = era
         return gate.upstream.agreement.hello
 
     async def _gate(self, era: str, handshake: Params | None = None) -> Gate:
+        """Give the way to the server in an era.
+
+        Where it is open nothing is waited for: a write that has come in is in the record before
+        its client can take it back by leaving.
+        """
+        gate = self._gates.get(era) or await self._opened(era, handshake)
+        if self._boundary.lost is None and not gate.upstream.alive:
+            await gate.revive()
+        self._hear_from(gate)
+        return gate
+
+    async def _opened(self, era: str, handshake: Params | None) -> Gate:
         async with self._opening:
             gate = self._gates.get(era)
             if gate is None:
@@ -191,10 +223,7 @@ class _Session:
                         gate.keep_private(handshake)
                     await gate.open()
                 self._gates[era] = gate
-        if self._boundary.lost is None:
-            await gate.revive()
-        self._hear_from(gate)
-        return gate
+            return gate
 
     def _hear_from(self, gate: Gate) -> None:
         upstream = gate.upstream
@@ -203,15 +232,19 @@ class _Session:
             upstream.listeners.add(self._from_server)
             if gate.is_private:
                 upstream.answerer = self._to_client
+            if self._standing is not None:
+                upstream.client_is_there()
 
     async def _pass_on(self, inbound: Inbound, gate: Gate) -> Mapping[str, Any]:
         if self._boundary.lost is not None:
             raise self._boundary.lost
         params = inbound.params or {}
-        meta = params.get("_meta") or {}
+        meta = meta_of(params)
         progress = _progress_to(inbound, meta.get("progressToken"))
         takes_logs = gate.upstream.log_takers if _LOG_LEVEL_KEY in meta else []
         self._in_flight.append(inbound)
+        self._next.set()
+        self._next = anyio.Event()
         takes_logs.append(inbound)
         try:
             if inbound.method == "tools/call":
@@ -249,9 +282,9 @@ class _Session:
     async def _from_server(self, method: str, params: Params | None) -> None:
         """Pass a notification of the server's on to the client it is for."""
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            key = ((params or {}).get("_meta") or {}).get(_SUBSCRIPTION_KEY)
+            key = meta_of(params).get(_SUBSCRIPTION_KEY)
             if key is not None:
-                listening = self._listens.get(key)
+                listening = self._listens.get(str(key))
                 if listening is not None:
                     given = _with_subscription(params or {}, listening)
                     await listening.notify(method, given, related=True)
@@ -265,17 +298,29 @@ class _Session:
         for upstream in self._heard:
             alone = len(upstream.listeners) == 1
             if self._standing is not None and alone:
-                await self._standing.notify(method, params, related=False)
+                one = self._in_flight[0] if len(self._in_flight) == 1 else None
+                await (one or self._standing).notify(method, params, related=one is not None)
             elif len(upstream.log_takers) == 1 and upstream.log_takers[0] in self._in_flight:
                 taker: Any = upstream.log_takers[0]
                 await taker.notify(method, params, related=True)
 
     async def _to_client(self, method: str, params: Params | None) -> Mapping[str, Any]:
         """Ask the client what the server asks; of its calls, for the one that came last."""
+        if not self._in_flight and self._standing is not None and self._standing.is_http:
+            with anyio.move_on_after(_STREAM_GRACE_S):
+                await self._next.wait()
         asked = self._in_flight[-1] if self._in_flight else self._standing
         if asked is None:
             raise RpcError(METHOD_NOT_FOUND, "There is no client to ask", method)
         return await asked.ask(method, params)
+
+
+def _older_era_only(inbound: Inbound) -> RpcError:
+    """Say what a server of the older era says of the newer one."""
+    if inbound.method == "server/discover":
+        return RpcError(METHOD_NOT_FOUND, "Method not found", inbound.method)
+    supported = {"supported": list(HANDSHAKE_REVISIONS), "requested": inbound.revision}
+    return RpcError(UNSUPPORTED_REVISION, "Unsupported protocol version", supported)
 
 
 def _progress_to(inbound: Inbound, token: object) -> OnProgress | None:
@@ -299,5 +344,5 @@ def _join_id(meta: Mapping[str, Any]) -> str | None:
 
 
 def _with_subscription(params: Params, listening: Inbound) -> dict[str, Any]:
-    meta = {**(params.get("_meta") or {}), _SUBSCRIPTION_KEY: listening.context.request_id}
+    meta = {**meta_of(params), _SUBSCRIPTION_KEY: listening.context.request_id}
     return {**params, "_meta": meta}
