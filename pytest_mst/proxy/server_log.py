@@ -117,15 +117,18 @@ class ServerLog:
                 self._copied[path] = begin + len(new)
 
     def tail(self) -> str:
-        """Return the last that was written."""
+        """Return the last that was written, from a line's beginning where there is one."""
         size = os.fstat(self.fd).st_size
         start = max(0, size - _TAIL_BYTES)
-        return os.pread(self.fd, size - start, start).decode(errors="replace").strip()
+        written = os.pread(self.fd, size - start, start)
+        if start:  # what is cut in two may be a secret, and nobody would know it again
+            written = written[written.find(b"\n") + 1 :]
+        return written.decode(errors="replace").strip()
 
-    def note(self, text: str) -> None:
-        """Add a line of our own about what came on standard output."""
+    def note(self, text: str, source: str = "stdout") -> None:
+        """Add a line of our own: what came on standard output, or what became of the process."""
         with suppress(OSError):
-            os.write(self.fd, f"[stdout] {text}\n".encode(errors="replace"))
+            os.write(self.fd, f"[{source}] {text}\n".encode(errors="replace"))
 
 
 def _append(path: Path, text: str) -> None:
