@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pytest_mst.domain.call_pair import CallPair, CallSide, pair_from_json, side_from_json
 from pytest_mst.domain.json_value import json_equal
 from pytest_mst.domain.stored_field import (
     Stored,
@@ -32,15 +33,29 @@ class Agreement:
     """Write calls in the trace, to a server behind the proxy, with no entry in the record."""
     unclassified: int = 0
     """Forwarded calls that may have written, and nobody can tell."""
+    pairs: tuple[CallPair, ...] = ()
+    """Calls of trace and record side by side, where they differ: of what is left over the
+    nearest on the other side, calls that one side has more often, and those that the client's
+    id joins although their arguments differ. A call stands in one pair at most."""
+    unattributed: tuple[CallSide, ...] = ()
+    """Writes over a connection that attempts share, made while this one was under way, of which
+    nobody knows whose they are."""
+    contested: tuple[CallSide, ...] = ()
+    """Calls over such a connection that more attempts claim than the record has."""
 
     @property
     def agrees(self) -> bool:
         """Whether nothing is left over."""
         return not self.unreported and not self.unrecorded
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the record may lack a write of the attempt's, or have one of another's."""
+        return bool(self.unattributed or self.contested)
+
     def to_json(self) -> dict[str, object]:
         """Write the agreement as stored trials hold it."""
-        return {
+        stored: dict[str, object] = {
             "checked": self.checked,
             "unreportedWrites": [_write(*entry.effective) for entry in self.unreported],
             "unrecordedWrites": [
@@ -48,6 +63,13 @@ class Agreement:
             ],
             "unclassifiedCalls": self.unclassified,
         }
+        if self.pairs:
+            stored["pairs"] = [pair.to_json() for pair in self.pairs]
+        if self.unattributed:
+            stored["unattributedWrites"] = [one.to_json() for one in self.unattributed]
+        if self.contested:
+            stored["contestedCalls"] = [one.to_json() for one in self.contested]
+        return stored
 
 
 def agreement_from_json(stored: Stored, entries: Sequence[WriteEntry]) -> Agreement:
@@ -82,6 +104,9 @@ def agreement_from_json(stored: Stored, entries: Sequence[WriteEntry]) -> Agreem
             for one in object_list_field(stored, "unrecordedWrites")
         ),
         unclassified=integer_field(stored, "unclassifiedCalls", 0),
+        pairs=tuple(map(pair_from_json, object_list_field(stored, "pairs"))),
+        unattributed=tuple(map(side_from_json, object_list_field(stored, "unattributedWrites"))),
+        contested=tuple(map(side_from_json, object_list_field(stored, "contestedCalls"))),
     )
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
 from pytest_mst.domain.json_value import JsonObject, JsonValue, json_equal, json_type
+from pytest_mst.grading.difference import ABSENT, Absent, Keys, path_text
 from pytest_mst.grading.pairing import Pairs, most_pairs, most_pairs_in_order
 from pytest_mst.grading.shown import (
-    canonical_text,
     described,
     named,
     same_text,
-    shown,
     shown_call,
     text_difference,
 )
@@ -47,8 +45,14 @@ class ActualCall:
 
     tool: str
     server: str | None
-    """The server's label; `None` where nobody knows it."""
+    """The server's label, or what a dispatcher's call names it; `None` where nobody knows it."""
     arguments: JsonObject
+    taken_by: str | None = None
+    """The label of the server that took the call, where the call names another."""
+
+    def is_to(self, server: str | None) -> bool:
+        """Tell whether it was for a server, or went to it; every call was for any (`None`)."""
+        return server is None or server in (self.server, self.taken_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,25 +203,15 @@ def call_fits(expected: ExpectedCall, actual: ActualCall) -> bool:
     """Tell whether one call is what one expectation asks for."""
     return (
         expected.tool == actual.tool
-        and expected.server in (None, actual.server)
+        and actual.is_to(expected.server)
         and not any(True for _ in _differences(expected.arguments, actual.arguments))
     )
 
 
-class _Absent(Enum):
-    ABSENT = "nothing"
-
-
-_ABSENT = _Absent.ABSENT
-
-_Path: TypeAlias = "tuple[_Path, str | int] | None"
-"""The keys from the arguments down, innermost first; written out only where it is shown."""
-
-
 class _Difference(NamedTuple):
-    path: _Path
+    path: Keys
     expected: JsonValue
-    found: JsonValue | _Absent
+    found: JsonValue | Absent
 
 
 def _differences(expected: JsonValue, found: JsonValue) -> Iterator[_Difference]:
@@ -226,7 +220,7 @@ def _differences(expected: JsonValue, found: JsonValue) -> Iterator[_Difference]
     while pending:
         here = pending.pop()
         want, got = here.expected, here.found
-        if isinstance(got, _Absent) or json_type(want) != json_type(got):
+        if isinstance(got, Absent) or json_type(want) != json_type(got):
             yield here
         elif isinstance(want, Mapping) and isinstance(got, Mapping):
             members = [_Difference((here.path, k), v, _member(got, k)) for k, v in want.items()]
@@ -244,18 +238,18 @@ def _differences(expected: JsonValue, found: JsonValue) -> Iterator[_Difference]
             yield here
 
 
-def _member(found: JsonObject, key: str) -> JsonValue | _Absent:
+def _member(found: JsonObject, key: str) -> JsonValue | Absent:
     if key in found:
         return found[key]
     if key.isascii():
-        return _ABSENT
-    return next((value for name, value in found.items() if same_text(key, name)), _ABSENT)
+        return ABSENT
+    return next((value for name, value in found.items() if same_text(key, name)), ABSENT)
 
 
 def _mismatch(difference: _Difference) -> Mismatch:
     want, got = difference.expected, difference.found
-    path = _written(difference.path)
-    if isinstance(got, _Absent):
+    path = path_text("arguments", difference.path)
+    if isinstance(got, Absent):
         return Mismatch(path, described(want), got.value)
     if isinstance(want, str) and isinstance(got, str):
         return Mismatch(path, *text_difference(want, got))
@@ -265,17 +259,6 @@ def _mismatch(difference: _Difference) -> Mismatch:
     elif isinstance(want, list | tuple) and isinstance(got, list | tuple):
         note = f"{len(want)} expected, {len(got)} found"
     return Mismatch(path, described(want), described(got), note)
-
-
-def _written(path: _Path) -> str:
-    steps = []
-    while path is not None:
-        path, key = path
-        if isinstance(key, str) and key.isidentifier():
-            steps.append(f".{canonical_text(key)}")
-        else:
-            steps.append(f"[{shown(key)}]")
-    return "arguments" + "".join(reversed(steps))
 
 
 def _is_encoded(text: str, wanted_type: str) -> bool:
@@ -296,7 +279,7 @@ def _unmet(expected: ExpectedCall, actual: Sequence[ActualCall], taken: frozense
         differences = _differences(expected.arguments, call.arguments)
         return (
             call.tool != expected.tool,
-            expected.server not in (None, call.server),
+            not call.is_to(expected.server),
             right in taken,
             sum(1 for _ in islice(differences, _COUNTED_DIFFERENCES)),
         )
@@ -311,7 +294,7 @@ def _unmet(expected: ExpectedCall, actual: Sequence[ActualCall], taken: frozense
 def _call_mismatch(expected: ExpectedCall, call: ActualCall) -> Mismatch | None:
     if call.tool != expected.tool:
         return Mismatch("tool", named(None, expected.tool), named(None, call.tool))
-    if expected.server not in (None, call.server):
+    if expected.server is not None and not call.is_to(expected.server):
         found = "unknown" if call.server is None else named(None, call.server)
         return Mismatch("server", named(None, expected.server), found)
     return match_arguments(expected.arguments, call.arguments)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_mst.domain.evidence import Evidence
 from pytest_mst.domain.score import GraderFailure, Score
 from pytest_mst.grading.answer import ContainsText, MatchesPattern
-from pytest_mst.grading.pattern_search import SEARCH
+from pytest_mst.grading.pattern_search import SEARCH, PatternSearch
 from tests.grading.trials import facts_of
 
 
@@ -124,3 +124,19 @@ def test_any_pattern_finds_what_re_finds(pattern: str, text: str) -> None:
                 SEARCH.found(pattern, text, limit_s=10)
             return
     assert SEARCH.found(pattern, text, limit_s=10) is expected
+
+
+def test_a_search_goes_on_where_its_process_was_ended_by_somebody_else() -> None:
+    search = PatternSearch()
+    try:
+        assert search.found("a+", "baa", limit_s=10)
+        process = search._process
+        assert process is not None
+        process.kill()
+        process.wait()
+        assert search.found("a+", "baa", limit_s=10)
+        with pytest.raises(TimeoutError):
+            search.found("(a|aa)+$", "a" * 60 + "b", limit_s=0.1)
+        assert not search.found("a+", "b", limit_s=10)
+    finally:
+        search.close()

@@ -127,7 +127,8 @@ def test_a_live_trial_does_not_pass_without_its_outcome_checks() -> None:
 
 
 def test_whoever_makes_the_outcome_checks_takes_their_place() -> None:
-    case = case_of(expected={"outcome": [{"server": "chat", "tool": "list_messages"}]})
+    check = {"server": "chat", "tool": "list_messages", "isError": False}
+    case = case_of(expected={"outcome": [check]})
     checks = Stub("outcome", returned=True)
     assert checks in graders_of(case, outcome=checks)
 

@@ -194,6 +194,75 @@ def test_a_write_to_an_unguarded_server_weakens_the_evidence() -> None:
     assert graded([POST], *made, modes=UNGUARDED).evidence is Evidence.CALLED
 
 
+# Dispatchers
+
+
+def test_a_target_on_a_server_is_matched_by_that_server_and_by_the_label_that_took_it() -> None:
+    made = dispatched("create_issue", {"title": "T"}, server="github")
+    for server in ("github", "chat"):
+        assert graded([{"server": server, "tool": "create_issue"}], made).passed
+    score = graded([{"server": "gitlab", "tool": "create_issue"}], made)
+    assert score.reason is not None
+    assert "at server expected gitlab, found github" in score.reason
+
+
+def test_a_target_without_a_server_is_one_of_the_server_that_took_the_call() -> None:
+    made = dispatched("create_person", {"name": "A"})
+    assert graded([{"server": "chat", "tool": "create_person"}], made).passed
+    assert not graded([{"server": "github", "tool": "create_person"}], made).passed
+
+
+def test_each_write_of_a_batch_meets_an_expectation_of_its_own() -> None:
+    batch = [dispatched("create_person", {"name": name}, seq=i) for i, name in enumerate("AB")]
+    both = [{"tool": "create_person", "arguments": {"name": name}} for name in "BA"]
+    assert graded({"calls": both, "exclusive": True}, *batch).passed
+    score = graded({"calls": both[:1], "exclusive": True}, *batch)
+    assert score.reason == 'writes that are not expected: chat.create_person {"name": "A"}'
+    assert not graded({"calls": both, "order": "strict"}, *batch).passed
+
+
+UNREAD = entry("run_tool", {"params": "{title:"}, unparsed=True)
+
+
+def test_a_call_whose_target_cannot_be_read_meets_no_expectation_and_is_named() -> None:
+    scores = [graded([{"tool": tool}], UNREAD) for tool in ("create_issue", "run_tool")]
+    assert [score.passed for score in scores] == [False, False]
+    assert scores[1].reason == (
+        "expected write run_tool {}, but there was none at all; "
+        "dispatched calls whose targets could not be read: "
+        'chat.run_tool {"params": "{title:"}'
+    )
+    assert scores[1].details["unparsed"] == ['chat.run_tool {"params": "{title:"}']
+
+
+def test_a_call_whose_target_cannot_be_read_is_a_write_too_many() -> None:
+    score = graded([], UNREAD)
+    assert not score.passed
+    assert score.reason == 'no write is expected, found: chat.run_tool {"params": "{title:"}'
+    made = entry(arguments={"channel": "#team"}, seq=1)
+    assert graded([POST], UNREAD, made).passed
+    assert not graded({"calls": [POST], "exclusive": True}, UNREAD, made).passed
+
+
+def test_a_call_that_was_refused_and_cannot_be_read_is_no_write() -> None:
+    refused = entry("run_tool", {}, unparsed=True, refused="invalid-arguments")
+    assert graded([], refused).passed
+
+
+def test_a_forwarded_call_that_cannot_be_read_leaves_no_write_expected_unknown() -> None:
+    forwarded = entry("run_tool", {}, unparsed=True, unclassified=True)
+    assert isinstance(outcome([], forwarded), Unknown)
+
+
+@pytest.mark.parametrize("mode", [WriteMode.SERVER_PLANNED, WriteMode.LIVE])
+def test_a_record_of_what_was_forwarded_says_what_was_requested(mode: WriteMode) -> None:
+    made = entry(arguments={"channel": "#team"}, mode=mode)
+    score = graded([POST], made, modes={"chat": mode})
+    assert score.evidence is Evidence.REQUESTED
+    maybe = entry("touch", seq=1, unclassified=True, mode=mode)
+    assert graded([POST], made, maybe, modes={"chat": mode}).evidence is Evidence.CALLED
+
+
 # What nobody can tell
 
 
