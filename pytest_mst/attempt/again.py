@@ -184,7 +184,7 @@ def _graded(
         reason = "what the client did is not stored, so that nothing can be graded"
         return replace(finished, outcomes=(GraderFailure("trace", reason),))
     modes = job.target.modes if job.again.modes is None else job.again.modes
-    facts = trial_facts(job, record, ending, finished.writes, modes)
+    facts = trial_facts(job, record, ending, finished.writes, modes, direct=job.again.direct)
     graders = applicable(facts, job.graders)
     names = tuple(grader.name for grader in graders)
     wanted = [grader for grader in graders if only is None or grader.name in only]

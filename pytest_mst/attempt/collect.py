@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 import anyio
 
 from pytest_mst.attempt.clock import Clock
+from pytest_mst.attempt.direct import listed_for, unlisted_calls
 from pytest_mst.attempt.job import BODY, AttemptJob
+from pytest_mst.attempt.live_steps import LiveFacts, LiveSteps
 from pytest_mst.attempt.retry import Away, Tried, Tries
 from pytest_mst.attempt.retry_policy import hint_of, unanswered
 from pytest_mst.attempt.run_rules import NO_RULES, RunRules
+from pytest_mst.attempt.shared_connection import Share
 from pytest_mst.attempt.unexpected import failure_of, proxy_failure, retry_of
+from pytest_mst.attempt.way_in import WayIn, way_in
 from pytest_mst.clients.client import Client, ClientRequest, TraceLog
 from pytest_mst.clients.limits import run_within_limits
 from pytest_mst.domain.attempt import AttemptRecord, Try
@@ -25,13 +29,16 @@ from pytest_mst.domain.failure_class import FailurePhase
 from pytest_mst.domain.retry import RetryHint
 from pytest_mst.domain.score import GradedAttempt, GradeOutcome, GraderFailure
 from pytest_mst.domain.trace import Trace, TraceEvent
-from pytest_mst.domain.write import WriteEntry, WriteMode
+from pytest_mst.domain.write import ServerTools, WriteEntry, WriteMode
 from pytest_mst.grading.agreement import agreement
+from pytest_mst.grading.attribution import NO_DOUBT, Doubt
+from pytest_mst.grading.filled import filled_case
 from pytest_mst.grading.grader import TrialFacts
 from pytest_mst.grading.select import applicable, grade
 from pytest_mst.proxy.boundary import Boundary
 from pytest_mst.proxy.hub import Hub
 from pytest_mst.proxy.record import ObservedCall
+from pytest_mst.proxy.shared_boundary import Part
 from pytest_mst.store.append import RunWriter
 
 
@@ -63,6 +70,45 @@ class SoFar:
     phase: FailurePhase = "setup"
     error: BaseException | None = None
     """What was raised last, where the attempt broke."""
+    live: LiveFacts = field(default_factory=LiveFacts)
+    """What came of our own calls around the client."""
+    share: Share | None = None
+    """Of a connection that others use too, until it is taken."""
+    doubt: Doubt = NO_DOUBT
+    """What nobody knows of the record of such a connection."""
+    direct: Mapping[str, ServerTools] = field(default_factory=dict)
+    """What the servers that the client connects to itself listed before it acted, by label."""
+
+    async def share_known(self, ending: Ending, away: Away) -> None:
+        """Wait, where attempts share a connection, until it is known what came from this one.
+
+        What is no trial is graded by nobody, and takes what it can have by now.
+
+        Raises:
+            StoreError: it cannot be stored.
+
+        """
+        if self.share is not None and isinstance(ending, Trial):
+            await self.share.all_known(away)
+        self.take_share()
+
+    def take_share(self) -> None:
+        """Take what came over a shared connection and is known to be this attempt's, once.
+
+        Raises:
+            StoreError: it cannot be stored.
+
+        """
+        share, self.share = self.share, None
+        if share is not None:
+            self.entries, self.doubt = share.take()
+
+    def checked(self, job: AttemptJob, ending: Ending) -> Ending:
+        """Return how an attempt ended, once its calls past the boundary were looked at."""
+        if not self.direct or not isinstance(ending, Trial):
+            return ending
+        seen = frozenset(call.tool for call in self.calls)
+        return unlisted_calls(job, self.log, self.direct, seen) or ending
 
     @classmethod
     def before(cls, job: AttemptJob, tries: list[Try] | None = None) -> SoFar:
@@ -103,13 +149,18 @@ async def collect(
     so_far = SoFar.before(job, tries.made)
 
     def finish(ending: Ending) -> FinishedAttempt:
+        with suppress(StoreError):  # the connection's record has it
+            so_far.take_share()
         return store_attempt(job, writer, so_far, ending, clock)
 
     if job.target.failure is not None:  # of every attempt of the variant alike: no gate to close
         return finish(rules.heard(job.target.failure, "setup", None))
     try:
         writer.begun(job.id, job.locator)
-        ending = await _within_deadline(job, hub, writer, so_far, tries)
+        act = partial(_within_deadline, job, hub, writer, so_far, rules, tries=tries)
+        ending = await LiveSteps(job, hub, writer, clock, so_far.live).around(act)
+        with clock.paused():
+            await so_far.share_known(ending, away)
     except StoreError as error:
         return finish(rules.judged(job.id, not_stored(error), "collection", error))
     except anyio.get_cancelled_exc_class():
@@ -152,14 +203,14 @@ def not_stored(error: StoreError) -> InfrastructureFailure:
 
 
 async def _within_deadline(
-    job: AttemptJob, hub: Hub, writer: RunWriter, so_far: SoFar, tries: Tries
+    job: AttemptJob, hub: Hub, writer: RunWriter, so_far: SoFar, rules: RunRules, *, tries: Tries
 ) -> Ending:
     with anyio.move_on_after(job.timeout_s) as deadline:
-        ending = await _act(job, hub, writer, so_far, tries=tries, deadline=deadline)
+        ending = await _act(job, hub, writer, so_far, rules, tries=tries, deadline=deadline)
     if deadline.cancelled_caught:
         quiet = not so_far.calls and so_far.log == TraceLog(servers=so_far.log.servers)
         return deadline_passed(job, tries, quiet=quiet)
-    return ending
+    return so_far.checked(job, ending)
 
 
 def deadline_passed(job: AttemptJob, tries: Tries, *, quiet: bool) -> InfrastructureFailure:
@@ -186,30 +237,28 @@ async def _act(
     hub: Hub,
     writer: RunWriter,
     so_far: SoFar,
+    rules: RunRules,
     *,
     tries: Tries,
     deadline: anyio.CancelScope,
 ) -> Ending:
     """Open the boundary, let the client act, and say how that ended."""
     ending: Ending
-    with writer.write_sink(job.id) as sink:
-        try:
-            held = await tries.after_others(deadline)
-            if held is not None:
-                return held
-            async with hub.open_attempt(
-                job.target.servers, sink, trial_id=job.trial_id
-            ) as boundary:
-                so_far.entries, so_far.calls = boundary.entries, boundary.calls
-                once = partial(_run_client, job, boundary, so_far)
-                ending = await tries.run(once, deadline)
-        except Exception as error:  # noqa: BLE001 - around one attempt: whatever it is, it ends it
-            ending = proxy_failure(error)
-            so_far.error = error
+    try:
+        held = await tries.after_others(deadline)
+        if held is not None:
+            return held
+        async with way_in(job, hub, writer, so_far) as way:
+            so_far.direct = await listed_for(job, way.boundary, rules.listings)
+            once = partial(_run_client, job, way, so_far)
+            ending = await tries.run(once, deadline)
+    except Exception as error:  # noqa: BLE001 - around one attempt: whatever it is, it ends it
+        ending = proxy_failure(error)
+        so_far.error = error
     return ending
 
 
-async def _run_client(job: AttemptJob, boundary: Boundary, so_far: SoFar, number: int) -> Tried:
+async def _run_client(job: AttemptJob, way: WayIn, so_far: SoFar, number: int) -> Tried:
     so_far.log = TraceLog(servers=so_far.log.servers)  # a try that failed leaves nothing in it
     request = ClientRequest(
         input=job.input,
@@ -217,18 +266,18 @@ async def _run_client(job: AttemptJob, boundary: Boundary, so_far: SoFar, number
         trial_id=job.trial_id,
         model=job.model,
         options=job.options,
-        tools=boundary,
+        tools=way.boundary,
         trace=so_far.log,
         attempt_try=number,
-        session=boundary,
+        session=way.boundary,
     )
     so_far.phase = "client"
-    tried = await ending_of(job.target.client, request, boundary)
+    tried = await ending_of(job.target.client, request, way.seen)
     so_far.error = tried.error
     return tried
 
 
-async def ending_of(client: Client, request: ClientRequest, boundary: Boundary) -> Tried:
+async def ending_of(client: Client, request: ClientRequest, boundary: Boundary | Part) -> Tried:
     """Run a client, and say how that ended; what the boundary lost comes before its words.
 
     It can be tried again where the client says so and nothing came to the boundary meanwhile.
@@ -236,7 +285,7 @@ async def ending_of(client: Client, request: ClientRequest, boundary: Boundary) 
     ending: Ending
     hint: RetryHint | None = None
     raised: BaseException | None = None
-    calls_before = len(boundary.calls)
+    calls_before = boundary.taken
     try:
         ending = await run_within_limits(client, request)
         request.trace.check()
@@ -252,7 +301,7 @@ async def ending_of(client: Client, request: ClientRequest, boundary: Boundary) 
     await anyio.lowlevel.checkpoint_if_cancelled()  # a client may keep it to itself
     if boundary.lost is not None:
         return Tried(boundary.lost.failure, error=boundary.lost)
-    return Tried(ending, hint if len(boundary.calls) == calls_before else None, raised)
+    return Tried(ending, hint if boundary.taken == calls_before else None, raised)
 
 
 def _asked_to_end() -> bool:
@@ -315,8 +364,13 @@ def record_of(job: AttemptJob, so_far: SoFar, ending: Ending, clock: Clock) -> A
         grading_key=job.identity.grading_key,
         tools_key=job.identity.tools,
         trace=trace,
-        agreement=agreement(trace, so_far.entries, job.target.tools),
+        agreement=agreement(
+            trace, so_far.entries, job.target.tools_behind_proxy, doubt=so_far.doubt
+        ),
         tries=tuple(so_far.tries),
+        trial_id=job.trial_id,
+        outcome=so_far.live.outcome,
+        cleanup_error=so_far.live.cleanup_error,
     )
 
 
@@ -358,18 +412,33 @@ def trial_facts(
     ending: Trial,
     entries: tuple[WriteEntry, ...],
     modes: Mapping[str, WriteMode],
+    *,
+    direct: frozenset[str] | None = None,
 ) -> TrialFacts:
-    """Return what graders see of a trial; `modes` are those that it was collected under."""
+    """Return what graders see of a trial.
+
+    Args:
+        job: the attempt.
+        record: the trial.
+        ending: how it ended.
+        entries: its write record.
+        modes: of the servers, as it was collected.
+        direct: the labels of the servers without a proxy then; those of today by default.
+
+    """
     assert record.trace is not None  # a trial has a trace
     assert record.agreement is not None
     return TrialFacts(
-        case=job.case,
+        case=filled_case(job.case, record.trial_id),
         ending=ending,
         trace=record.trace,
         writes=entries,
         agreement=record.agreement,
         modes=modes,
         declared_writes=job.declared_writes,
+        direct=job.target.direct if direct is None else direct,
+        trial_id=record.trial_id,
+        outcome=record.outcome,
     )
 
 

@@ -46,6 +46,10 @@ def identity_of(
         "options": {**target.options, **case.client_options},
         "servers": target.definitions_key,
     }
+    put_to = target.for_case(case)
+    if put_to.live is not None:
+        reads = [[one.server, one.tool, one.arguments] for one in case.expected.outcome or ()]
+        parts["steps around a live attempt"] = [put_to.live.key, reads]
     if collected_by is not None:
         parts["source of the client"] = collected_by
     grading = {
@@ -55,6 +59,9 @@ def identity_of(
         "declaredWrites": declared_writes,
         "body": body,
     }
+    if case.expected.outcome:
+        checks = case.expected.outcome  # as they are written: a null in them is a value
+        grading["outcome"] = [one.model_dump(by_alias=True, exclude_unset=True) for one in checks]
     return Identity(
         parts={name: part_hash(value) for name, value in parts.items()},
         grading_key=content_hash(grading),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pytest_mst.attempt.live_plan import LivePlan
 from pytest_mst.clients.client import Client, ClientRequest, endpoint_of
 from pytest_mst.clients.function import FunctionClient
 from pytest_mst.domain.case import Case
 from pytest_mst.domain.ending import InfrastructureFailure
 from pytest_mst.domain.identity import Identity, part_hash
 from pytest_mst.domain.json_value import JsonObject
+from pytest_mst.domain.placeholder import filled
 from pytest_mst.domain.plan import tools_hash
 from pytest_mst.domain.resumption import Decision, Step
 from pytest_mst.domain.run import AttemptId
@@ -30,6 +32,8 @@ class Again:
     """When what is stored of the attempt began, by which it is told from what is made since."""
     modes: Mapping[str, WriteMode] | None = None
     """Of the servers when the run was started, by label; `None` where nobody knows."""
+    direct: frozenset[str] | None = None
+    """The labels of the servers that had no proxy in front then; `None` where nobody knows."""
 
     @property
     def stands(self) -> bool:
@@ -57,6 +61,10 @@ class Target:
     """The server definitions as they were written: no secret, no absolute path."""
     failure: InfrastructureFailure | None = None
     """Why no attempt can be made; each ends with this."""
+    live: LivePlan | None = None
+    """What surrounds its attempts, where one of its servers is live."""
+    stopped: Target | None = None
+    """The same with the writes of live servers stopped, where one of its servers is live."""
     definitions_key: str = field(init=False, default="")
     """Of the definitions, hashed."""
     tools_key: str = field(init=False, default="")
@@ -73,6 +81,23 @@ class Target:
     def missing(cls, variant: str) -> Target:
         """Return what stands for a target that could not be made: no client, no server."""
         return cls(variant, FunctionClient(_no_client), None, {}, "{{input}}", {}, {}, {}, {})
+
+    def for_case(self, case: Case) -> Target:
+        """Return what a case is put to: only one whose outcome is checked may write for real."""
+        return self if self.stopped is None or case.expected.outcome else self.stopped
+
+    @property
+    def direct(self) -> frozenset[str]:
+        """The labels of the servers that the client connects to itself."""
+        return frozenset(label for label, server in self.servers.items() if server.direct)
+
+    @property
+    def tools_behind_proxy(self) -> Mapping[str, ServerTools]:
+        """The tools of the servers whose calls a boundary sees, by label."""
+        direct = self.direct
+        if not direct:
+            return self.tools
+        return {label: tools for label, tools in self.tools.items() if label not in direct}
 
     @property
     def unguarded(self) -> bool:
@@ -107,14 +132,20 @@ class AttemptJob:
 
     @property
     def trial_id(self) -> str:
-        """What `{{trial.id}}` stands for: unique to the attempt, letters and digits only."""
-        return "mst" + self.locator.removeprefix("@")
+        """What `{{trial.id}}` stands for: unique to the attempt, letters and digits only.
+
+        One that is collected anew has another: what the earlier go wrote may still be there.
+        """
+        unique = "mst" + self.locator.removeprefix("@")
+        if self.again is None or self.again.stands:
+            return unique
+        return f"{unique}x{part_hash(self.again.stamp)[:6]}"
 
     @property
     def input(self) -> str:
         """The input as the client is given it."""
         text = self.target.input_template.replace("{{input}}", self.case.input)
-        return text.replace("{{trial.id}}", self.trial_id)
+        return filled(text, self.trial_id)
 
     @property
     def options(self) -> JsonObject:

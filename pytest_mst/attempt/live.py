@@ -19,10 +19,12 @@ from pytest_mst.attempt.collect import (
     record_of,
     store_attempt,
 )
+from pytest_mst.attempt.direct import listed_for
 from pytest_mst.attempt.job import AttemptJob
 from pytest_mst.attempt.retry import Tried, Tries
 from pytest_mst.attempt.run_rules import NO_RULES, RunRules
-from pytest_mst.clients.client import ClientRequest
+from pytest_mst.attempt.shared_connection import NOT_FROM_A_BODY
+from pytest_mst.clients.client import ClientRequest, shares_connection
 from pytest_mst.domain.attempt import AttemptRecord
 from pytest_mst.domain.ending import Ending, InfrastructureError, InfrastructureFailure, Trial
 from pytest_mst.domain.errors import StoreError
@@ -90,6 +92,7 @@ class LiveAttempt:
                 self._hub.open_attempt(self._job.target.servers, sink, trial_id=self._job.trial_id)
             )
             self._so_far.entries, self._so_far.calls = boundary.entries, boundary.calls
+            self._so_far.direct = await listed_for(self._job, boundary, self._rules.listings)
             self.boundary = boundary
             task_status.started()
             await self._done.wait()
@@ -131,6 +134,8 @@ class LiveAttempt:
         return record_of(self._job, self._so_far, self._ending, self._clock)
 
     async def _end_of(self, request: ClientRequest, boundary: Boundary) -> Ending:
+        if shares_connection(self._job.target.client):
+            return NOT_FROM_A_BODY
         before, calls_before = request.trace.copy(), len(boundary.calls)
 
         async def once(number: int) -> Tried:
@@ -181,7 +186,10 @@ class LiveAttempt:
             return self._judged(lost.failure, "client", lost)
         if self._ending is None and failure is not None:
             return self._judged(failure, phase, raised)
-        return self._ending or Trial()
+        ending = self._so_far.checked(self._job, self._ending or Trial())
+        if isinstance(ending, InfrastructureFailure):
+            return self._judged(ending, "client", None)
+        return ending
 
     def _judged(
         self, failure: InfrastructureFailure, phase: FailurePhase, raised: BaseException | None

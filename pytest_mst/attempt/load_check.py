@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 import anyio
 
+from pytest_mst.attempt.live_check import check_live
+from pytest_mst.attempt.live_plan import own_labels, states_live
 from pytest_mst.attempt.named_tools import check_named_tools
 from pytest_mst.attempt.prepared import PreparedEval, ServerState
+from pytest_mst.attempt.started_servers import check_starts
 from pytest_mst.attempt.write_modes import check_comparable, labels_of, write_modes
 from pytest_mst.domain.eval_config import Variant
 from pytest_mst.domain.loaded import LoadedEval
 from pytest_mst.eval_files.environment import resolve_server, secrets_of
 from pytest_mst.proxy.hub import Hub
+from pytest_mst.proxy.started import StartedPrograms, start_of
 from pytest_mst.proxy.unavailable import ServerUnavailableError
 from pytest_mst.proxy.upstream_spec import UpstreamSpec
 from pytest_mst.store.redact import Redactor
@@ -64,6 +69,8 @@ def upstream_specs(
 def needed_labels(loaded: LoadedEval, variants: Sequence[Variant]) -> tuple[str, ...]:
     """Return the labels of the servers that the chosen variants use, in the config's order."""
     used = {label for variant in variants for label in labels_of(loaded.config, variant)}
+    if states_live(loaded.config, variants):  # steps and checks of our own may go to others
+        used.update(own_labels(loaded))
     return tuple(label for label in loaded.config.servers if label in used)
 
 
@@ -72,42 +79,70 @@ async def check_evals(
     hub: Hub,
     environ: Mapping[str, str],
     objects: Mapping[str, object] = MappingProxyType({}),
+    programs: StartedPrograms | None = None,
+    *,
+    allow_live: bool = False,
 ) -> dict[Path, PreparedEval]:
     """List the servers of all evals, side by side, and settle each write mode.
 
     A server that cannot be started, reached or listed is no refusal: it is kept as the setup
     failure that every attempt by its variants will end with.
 
+    Args:
+        evals: the evals, each with its chosen variants.
+        hub: the connections.
+        environ: where `${NAME}` is looked up.
+        objects: live server objects in this process, by label.
+        programs: starts the programs that servers have; without it they are there already.
+        allow_live: whether servers may be live.
+
     Raises:
-        LoadCheckError: a server's writes are not accounted for, or variants that are to be
-            compared answer the same write differently.
+        LoadCheckErrors: live writes would be unchecked, or for good.
+        LoadCheckError: a server's writes are not accounted for, variants that are to be
+            compared answer the same write differently, or programs cannot be told apart.
 
     """
     specs = {
         path: upstream_specs(loaded, needed_labels(loaded, variants), environ, objects=objects)
         for path, (loaded, variants) in evals.items()
     }
-    await hub.prespawn([spec for by_label in specs.values() for spec in by_label.values()])
+    every = [spec for by_label in specs.values() for spec in by_label.values()]
+    if programs is not None:
+        check_starts((evals[path][0], one) for path in specs for one in specs[path].values())
+        programs.begin(every)
+    at_once = [spec for spec in every if programs is None or start_of(spec) is None]
+    await hub.prespawn(at_once, sessions=len(at_once) < len(every))
     states: dict[Path, dict[str, ServerState]] = {path: {} for path in evals}
     async with anyio.create_task_group() as tasks:
         for path, by_label in specs.items():
             for spec in by_label.values():
-                tasks.start_soon(_list_one, hub, spec, states[path])
+                tasks.start_soon(_list_one, hub, programs, spec, states[path])
     prepared = {}
     for path, (loaded, variants) in evals.items():
         one = PreparedEval(loaded, {label: states[path][label] for label in specs[path]})
         for variant in variants:
             check_named_tools(one, write_modes(loaded, variant, one.servers))
         check_comparable(one, variants)
+        check_live(one, variants, allowed=allow_live)
         prepared[path] = one
     return prepared
 
 
-async def _list_one(hub: Hub, spec: UpstreamSpec, states: dict[str, ServerState]) -> None:
+async def _list_one(
+    hub: Hub,
+    programs: StartedPrograms | None,
+    spec: UpstreamSpec,
+    states: dict[str, ServerState],
+) -> None:
     try:
+        if programs is not None:
+            await programs.ready(spec)
         listing = await hub.list_tools(spec)
     except ServerUnavailableError as error:
-        states[spec.label] = ServerState(spec.label, {}, failure=error.as_failure().failure)
+        found = error.as_failure().failure
+        said = None if found.detail is None else spec.redact(found.detail)
+        failure = replace(found, reason=spec.redact(found.reason), detail=said)
+        states[spec.label] = ServerState(spec.label, {}, failure=failure)
         return
     states[spec.label] = ServerState(
         spec.label,

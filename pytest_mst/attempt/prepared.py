@@ -28,12 +28,7 @@ class ServerState:
 
     def tools_for(self, config: ServerBase) -> ServerTools:
         """Return the tools with what the eval config says of them."""
-        return ServerTools(
-            label=self.label,
-            tools=self.tools,
-            read_only_tools=frozenset(config.read_only_tools),
-            always_write_tools=frozenset(config.always_write_tools),
-        )
+        return ServerTools.as_configured(self.label, self.tools, config)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from pytest_mst.attempt.classify import Classify, classified
+from pytest_mst.attempt.direct import DirectListings
 from pytest_mst.attempt.gates import Gates
 from pytest_mst.attempt.retry_policy import RetryPolicy
 from pytest_mst.domain.ending import InfrastructureFailure, Scope
@@ -30,6 +31,8 @@ class RunRules:
     """Which attempts are not to begin; `None` where none is ever stopped."""
     classify: Classify | None = None
     """Asked what a failure means; `None` where its producer's word is enough."""
+    listings: DirectListings | None = None
+    """Of the servers that clients connect to themselves; `None`: listed for each attempt."""
 
     def is_stopped(self, attempt: AttemptId) -> bool:
         """Tell whether an attempt that has not begun is to stay unstarted."""

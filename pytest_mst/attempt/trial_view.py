@@ -227,12 +227,17 @@ class FinishedTrial:
 def _matches(
     entry: WriteEntry, tool: str | None, server: str | None, arguments: JsonObject | None
 ) -> bool:
+    """Tell whether a write is one that is asked for, as `expected.writes` would.
+
+    A dispatched call whose target could not be read is any write, and none in particular.
+    """
     of_server, of_tool, sent = entry.effective
-    return (
-        entry.refused is None
-        and tool in (None, of_tool)
-        and server in (None, of_server)
-        and (arguments is None or match_arguments(arguments, sent) is None)
+    if entry.refused is not None or server not in (None, of_server, entry.server):
+        return False
+    if entry.unparsed:
+        return tool is None and arguments is None
+    return tool in (None, of_tool) and (
+        arguments is None or match_arguments(arguments, sent) is None
     )
 
 
@@ -245,6 +250,7 @@ def _listed(entries: Sequence[WriteEntry]) -> str:
     shown = [
         f"{server}.{tool}({dict(arguments)!r})"
         + (f" refused: {entry.refused}" if entry.refused else "")
+        + (" whose target cannot be read" if entry.unparsed else "")
         for entry in entries[:_SHOWN_AT_MOST]
         for server, tool, arguments in [entry.effective]
     ]

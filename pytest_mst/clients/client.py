@@ -24,7 +24,7 @@ class TraceLog:
 
     def copy(self) -> TraceLog:
         """Return one that grows on its own from here."""
-        return replace(self, events=list(self.events))
+        return replace(self, events=self._events_only())
 
     def check(self) -> None:
         """Take out what is no part of a trace.
@@ -33,11 +33,15 @@ class TraceLog:
             TypeError: there was such a part; the error names the first.
 
         """
-        events: list[Any] = self.events  # what a client written by somebody else put there
+        events: Any = self.events  # what a client written by somebody else put there
         answer: Any = self.answer
+        if not isinstance(events, list | tuple):
+            self.events = []
+            msg = f"request.trace.events is {type(events).__name__}; it is a list of TraceEvents"
+            raise TypeError(msg)
         wrong = [one for one in events if not isinstance(one, TraceEvent)]
         if wrong:
-            self.events = [one for one in events if isinstance(one, TraceEvent)]
+            self.events = self._events_only()
             msg = f"request.trace.events holds {type(wrong[0]).__name__}; it holds TraceEvents"
             raise TypeError(msg)
         if answer is not None and not isinstance(answer, str):
@@ -46,14 +50,20 @@ class TraceLog:
             raise TypeError(msg)
 
     def finished(self) -> Trace:
-        """Return what there is as a trace that no longer changes."""
+        """Return what there is as a trace that no longer changes; what is no part is left out."""
         return Trace(
-            answer=self.answer,
-            events=tuple(self.events),
+            answer=self.answer if isinstance(self.answer, str) else None,
+            events=tuple(self._events_only()),
             servers=self.servers,
             evidence=self.evidence,
             usage=self.usage,
         )
+
+    def _events_only(self) -> list[TraceEvent]:
+        events: Any = self.events
+        if not isinstance(events, list | tuple):
+            return []
+        return [one for one in events if isinstance(one, TraceEvent)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +88,8 @@ class ClientRequest:
     turn: int | None = None
     """Which input of a conversation it is, 0-based; `None` where there is only this one."""
     session: Any = None
-    """The boundary itself, for clients that want an MCP session: `session.transport(label)`."""
+    """The boundary itself, for clients that want an MCP session: `session.transport(label)` in this
+    process, `await session.url(label)` or `await session.command(label)` for other programs."""
 
 
 class Client(Protocol):
@@ -87,6 +98,15 @@ class Client(Protocol):
     A client that asks an API may also have `endpoint(options, model)`, which returns a text that
     stands for the API and what its limits are counted by, with no secret in it. Attempts with
     the same endpoint wait together when it asks to be left alone.
+
+    A client that can have one connection only, for all its attempts, says so with the attribute
+    `shares_connection = True`. `request.session` is then the same for the attempts of a variant,
+    also those that overlap, and stays open when one ends: so does a session that the client
+    opened there. Nothing in a call tells whose it is, so it is the attempt's whose
+    `request.trace` has it, best with the id that the client gives the call. What no trace has
+    is nobody's, and makes the grader of writes answer *unknown* for the attempts that were under
+    way. Such a client keeps `maxToolCalls` itself under another name, and cannot be run by a
+    test's body.
     """
 
     @property
@@ -103,6 +123,11 @@ class Client(Protocol):
 
         """
         ...
+
+
+def shares_connection(client: Client) -> bool:
+    """Tell whether a client has one connection for all its attempts."""
+    return getattr(client, "shares_connection", False) is True
 
 
 def endpoint_of(client: Client, options: JsonObject, model: str | None) -> str:

@@ -108,8 +108,7 @@ async def run_within_limits(client: Client, request: ClientRequest) -> Trial:
         with cut:
             ending = await client.run(request)
     finally:
-        if request.tools.guard is budget:  # else the boundary has been closed meanwhile
-            request.tools.guard = None
+        request.tools.guard = None
     if budget is not None and budget.exceeded:
         return Trial(stopped_by="calls")
     if cut.scope.cancel_called:

@@ -31,6 +31,7 @@ from pytest_mst.clients.script import (
 from pytest_mst.domain.ending import InfrastructureError, Trial
 from pytest_mst.domain.errors import OptionsError
 from pytest_mst.domain.json_value import JsonObject
+from pytest_mst.domain.placeholder import filled
 from pytest_mst.domain.tool_call import ToolCallError
 from pytest_mst.domain.trace import TraceEvent
 
@@ -82,7 +83,8 @@ class ScriptedClient:
         """
         playing = _Playing(request)
         turns = Limits.of(request.options).turns
-        steps = parse_script(self._script_of(request.options), request.trial)
+        script = filled(self._script_of(request.options), request.trial_id)
+        steps = parse_script(script, request.trial)
         for step in steps if request.turn is None else _of_turn(steps, request.turn):
             if not isinstance(step, Sleep):
                 if turns == 0:

@@ -12,6 +12,7 @@ from pytest_mst.domain.ending import (
     ending_from_json,
     ending_to_json,
 )
+from pytest_mst.domain.outcome import OutcomeReading, outcome_reading_from_json
 from pytest_mst.domain.run import AttemptId
 from pytest_mst.domain.stored_field import (
     Stored,
@@ -75,6 +76,12 @@ class AttemptRecord:
     tries: tuple[Try, ...] = ()
     graders: tuple[str, ...] = ()
     """The graders that are to score the trial; one whose score is missing has not run yet."""
+    trial_id: str = ""
+    """What `{{trial.id}}` stood for; empty where a record does not say."""
+    outcome: tuple[OutcomeReading, ...] = ()
+    """Of a live trial: what the reads for its outcome checks brought."""
+    cleanup_error: str | None = None
+    """Of a live attempt: why something that it wrote may still be there."""
 
     def to_json(self, run_id: str) -> dict[str, object]:
         """Write the record as a stored trial file holds it."""
@@ -95,24 +102,21 @@ class AttemptRecord:
             "ending": ending_to_json(self.ending),
             "key": self.key,
         }
-        if error is not None:
-            stored["error"] = error
-        if self.grading_error is not None:
-            stored["gradingError"] = self.grading_error
-        if self.trace is not None:
-            stored["trace"] = self.trace.to_json()
-        if self.agreement is not None:
-            stored["agreement"] = self.agreement.to_json()
-        if self.tries:
-            stored["tries"] = [one.to_json() for one in self.tries]
-        if self.key_parts:
-            stored["keyParts"] = dict(self.key_parts)
-        if self.grading_key:
-            stored["gradingKey"] = self.grading_key
-        if self.tools_key:
-            stored["toolsKey"] = self.tools_key
-        if self.graders:
-            stored["graders"] = list(self.graders)
+        optional: dict[str, object] = {
+            "error": error,
+            "gradingError": self.grading_error,
+            "trace": None if self.trace is None else self.trace.to_json(),
+            "agreement": None if self.agreement is None else self.agreement.to_json(),
+            "tries": [one.to_json() for one in self.tries] or None,
+            "keyParts": dict(self.key_parts) or None,
+            "gradingKey": self.grading_key or None,
+            "toolsKey": self.tools_key or None,
+            "graders": list(self.graders) or None,
+            "trialId": self.trial_id or None,
+            "outcome": [one.to_json() for one in self.outcome] or None,
+            "cleanupError": self.cleanup_error,
+        }
+        stored.update({name: value for name, value in optional.items() if value is not None})
         return stored
 
 
@@ -148,6 +152,9 @@ def attempt_from_json(stored: Stored) -> AttemptRecord:
         grading_error=optional_text_field(stored, "gradingError"),
         tries=tuple(_try(one) for one in object_list_field(stored, "tries")),
         graders=text_list_field(stored, "graders"),
+        trial_id=text_field(stored, "trialId", ""),
+        outcome=tuple(map(outcome_reading_from_json, object_list_field(stored, "outcome"))),
+        cleanup_error=optional_text_field(stored, "cleanupError"),
     )
 
 

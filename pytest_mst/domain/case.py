@@ -39,6 +39,16 @@ def _writes_shorthand(value: object) -> object:
     return _calls_shorthand(value)
 
 
+def _each_compiles(patterns: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    for pattern in patterns or ():
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            msg = f"{pattern!r} is not a regular expression: {error}"
+            raise ValueError(msg) from error
+    return patterns
+
+
 class ExpectedWrite(UserModel):
     """One write that a case expects. Arguments match partially."""
 
@@ -128,16 +138,7 @@ class Assertions(UserModel):
     passes_judge: Any = None
     """Of older datasets: a judge, asked for in this place."""
 
-    @field_validator("matches_pattern")
-    @classmethod
-    def _compiles(cls, patterns: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        for pattern in patterns or ():
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                msg = f"{pattern!r} is not a regular expression: {error}"
-                raise ValueError(msg) from error
-        return patterns
+    _compiles = field_validator("matches_pattern")(_each_compiles)
 
     @property
     def can_fail(self) -> bool:
@@ -151,14 +152,82 @@ class Assertions(UserModel):
         )
 
 
-class OutcomeCheck(UserModel):
-    """A read through our own connection after a live attempt. Other keys say what to find."""
+class JsonPathCheck(UserModel):
+    """What a JSONPath query (RFC 9535) selects in a result; without more, anything at all."""
 
-    model_config = ConfigDict(extra="allow")
+    path: NonBlank
+    """The query; `match` and `search` are not known in it."""
+    exists: bool = True
+    """Whether it is to select something."""
+    equals: Any = None
+    """It selects one value, equal to this."""
+    contains: Any = None
+    """One of the values it selects has this in it, as arguments of expected writes match."""
+    count: NaturalNumber | None = None
+    """How many values it selects."""
+
+    @property
+    def has_equals(self) -> bool:
+        """Whether `equals` was written; null is a value, too."""
+        return "equals" in self.model_fields_set
+
+    @property
+    def has_contains(self) -> bool:
+        """Whether `contains` was written; null is a value, too."""
+        return "contains" in self.model_fields_set
+
+    @model_validator(mode="after")
+    def _can_hold(self) -> JsonPathCheck:
+        if not self.exists and (self.has_equals or self.has_contains or self.count):
+            msg = "has exists: false beside what is to be selected; keep one of the two"
+            raise ValueError(msg)
+        return self
+
+
+class OutcomeCheck(UserModel):
+    """A read through our own connection after a live attempt, and what it is to find.
+
+    `{{trial.id}}` stands for the attempt's own id in every text. All that is said has to hold.
+    """
 
     server: NonBlank
+    """The server's label."""
     tool: NonBlank
+    """A tool that only reads."""
     arguments: JsonDict = {}
+    contains_text: Texts | None = None
+    """Texts that are all in the result's text."""
+    lacks_text: Texts | None = None
+    """Texts none of which is in the result's text."""
+    matches_pattern: Texts | None = None
+    """Regular expressions, each searched for in the result's text."""
+    json_path: ListOf[JsonPathCheck] = ()
+    """What queries select in the structured content, else in the text, read as JSON."""
+    schema_: Annotated[JsonDict | None, Field(alias="schema")] = None
+    """A JSON Schema that the structured content fits, else the text, read as JSON."""
+    is_error: bool | None = None
+    """Whether the tool is to answer with an error. Not said, an error is no reading at all."""
+    within_ms: NaturalNumber = 5_000
+    """How long to go on reading until all of it holds, in milliseconds."""
+
+    _compiles = field_validator("matches_pattern")(_each_compiles)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> OutcomeCheck:
+        if not (
+            self.contains_text
+            or self.lacks_text
+            or self.matches_pattern
+            or self.json_path
+            or self.schema_ is not None
+            or self.is_error is not None
+        ):
+            msg = (
+                "says nothing that is to be found; add containsText, lacksText, matchesPattern, "
+                "jsonPath, schema or isError"
+            )
+            raise ValueError(msg)
+        return self
 
 
 class Expected(UserModel):

@@ -79,6 +79,15 @@ class LoadCheckError(MstError):
         super().__init__(f"{place}: {problem}" + (f"; {remedy}" if remedy else ""))
 
 
+class LoadCheckErrors(MstError):
+    """Several things stand against live writes; all are told at once."""
+
+    def __init__(self, errors: Sequence[LoadCheckError]) -> None:
+        """Join the messages, a line each."""
+        self.errors = tuple(errors)
+        super().__init__("\n".join(str(error) for error in errors))
+
+
 class SelectionError(MstError):
     """An option or a marker names something that is not there."""
 

@@ -20,6 +20,7 @@ from pytest_mst.domain.stored_field import (
     optional_object_field,
     optional_text_field,
     text_field,
+    text_list_field,
 )
 from pytest_mst.domain.write import ServerTools, WriteMode
 
@@ -61,6 +62,10 @@ class ServerInfo:
     name: str | None = None
     """What the server calls itself."""
     version: str | None = None
+    direct: bool = False
+    """Whether the client is connected to it itself, with no proxy between."""
+    suspicious: tuple[str, ...] = ()
+    """Its tools that are let through as reads by their hints, and look like writes."""
     tool_hashes: Mapping[str, str] = field(default_factory=dict)
     """Of each tool as the server sent it, by name: what tells which one changed."""
 
@@ -89,6 +94,11 @@ class VariantInfo:
         """Whether nobody knows what becomes of the writes to one of its servers."""
         return any(server.write_mode is WriteMode.UNGUARDED for server in self.servers)
 
+    @property
+    def live(self) -> tuple[str, ...]:
+        """The labels of its servers whose writes are really made."""
+        return tuple(one.label for one in self.servers if one.write_mode is WriteMode.LIVE)
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedCase:
@@ -106,6 +116,8 @@ class PlannedCase:
     write_case: bool = False
     """Whether the case says which writes it expects."""
     unguarded: bool = False
+    writes_stopped: bool = False
+    """Whether its writes are stopped though a server is live, since nothing checks its outcome."""
     gone: bool = False
     """Whether the case was there no more when the run was taken up again."""
 
@@ -244,6 +256,8 @@ def _server_to_json(server: ServerInfo) -> dict[str, object]:
         "name": server.name,
         "version": server.version,
         "toolHashes": dict(server.tool_hashes),
+        **({"direct": True} if server.direct else {}),
+        **({"suspicious": list(server.suspicious)} if server.suspicious else {}),
     }
 
 
@@ -262,6 +276,8 @@ def _server_from_json(stored: Stored) -> ServerInfo:
         protocol=optional_text_field(stored, "protocol"),
         name=optional_text_field(stored, "name"),
         version=optional_text_field(stored, "version"),
+        direct=flag_field(stored, "direct", default=False),
+        suspicious=text_list_field(stored, "suspicious"),
         tool_hashes=dict(optional_object_field(stored, "toolHashes") or {}),
     )
 
@@ -278,6 +294,8 @@ def _case_to_json(case: PlannedCase) -> dict[str, object]:
     }
     if case.skip is not None:
         stored["skip"] = case.skip
+    if case.writes_stopped:
+        stored["writesStopped"] = True
     if case.gone:
         stored["gone"] = True
     return stored
@@ -294,5 +312,6 @@ def _case_from_json(stored: Stored) -> PlannedCase:
         skip=optional_text_field(stored, "skip"),
         write_case=flag_field(stored, "writeCase", default=False),
         unguarded=flag_field(stored, "unguarded", default=False),
+        writes_stopped=flag_field(stored, "writesStopped", default=False),
         gone=flag_field(stored, "gone", default=False),
     )

@@ -52,9 +52,13 @@ def check_ids(cases: Iterable[LoadedCase]) -> Iterator[EvalFileError]:
 def _labels(
     document: Document, index: int, case: Case, config: EvalConfig
 ) -> Iterator[EvalFileError]:
+    for position, check in enumerate(case.expected.outcome or ()):
+        if check.server not in config.servers:
+            here = ("cases", index, "expected", "outcome", position, "server")
+            yield unknown_label(document, here, check.server, config)
     writes = case.expected.writes
-    if writes is None:
-        return
+    if writes is None or any(server.dispatchers for server in config.servers.values()):
+        return  # a dispatcher's target may be a tool of a server that only it knows
     for position, call in enumerate(writes.calls):
         if call.server is not None and call.server not in config.servers:
             place = ("cases", index, "expected", "writes", "calls", position, "server")

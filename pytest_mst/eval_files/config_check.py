@@ -19,6 +19,7 @@ def check_config(
     yield from _servers(document, config, environ)
     yield from _labels(document, config)
     yield from _variants(document, config)
+    yield from _marks(document, config)
 
 
 def unknown_label(
@@ -46,7 +47,11 @@ def _servers(
 
 def _labels(document: Document, config: EvalConfig) -> Iterator[EvalFileError]:
     """Find labels that are spoken of and that no server has."""
-    paths: list[tuple[KeyPath, str]] = []
+    paths: list[tuple[KeyPath, str]] = [
+        ((key, index, "server"), step.server)
+        for key, steps in (("setup", config.setup), ("cleanup", config.cleanup))
+        for index, step in enumerate(steps)
+    ]
     if isinstance(config.writes, dict):
         paths += [(("writes", label), label) for label in config.writes]
     for index, variant in enumerate(config.variants):
@@ -60,6 +65,21 @@ def _labels(document: Document, config: EvalConfig) -> Iterator[EvalFileError]:
     for path, label in paths:
         if label not in config.servers:
             yield unknown_label(document, path, label, config)
+
+
+def _marks(document: Document, config: EvalConfig) -> Iterator[EvalFileError]:
+    """Find servers that are to plan writes themselves, and nobody says how they mark them."""
+    stated: list[tuple[KeyPath, object]] = [(("writes",), config.writes)]
+    stated += [(("variants", i, "writes"), one.writes) for i, one in enumerate(config.variants)]
+    for path, writes in stated:
+        for label, mode in writes.items() if isinstance(writes, dict) else ():
+            server = config.servers.get(label)
+            if mode == "server-planned" and server and server.planned_write_key is None:
+                yield document.error(
+                    (*path, label),
+                    f"the server {quoted(label)} has no plannedWriteKey",
+                    f"write under servers.{label} by which key it marks the writes that it stops",
+                )
 
 
 def _variants(document: Document, config: EvalConfig) -> Iterator[EvalFileError]:

@@ -1,8 +1,9 @@
 """References to the environment in server definitions: `${NAME}`, and tokens by their variable.
 
-`${NAME}` stands for a variable in `env`, `headers`, `args` and `serverUrl`; `$${` is a `${` that
-is meant as text. Loaded evals keep references as they are written; what they stand for is looked
-up where a server is started, and every value that came from one is a secret.
+`${NAME}` stands for a variable in `env`, `headers`, `args`, `serverUrl` and, of a program that the
+run starts, in its `env`, `args` and `readyUrl`; `$${` is a `${` that is meant as text. Loaded
+evals keep references as they are written; what they stand for is looked up where a server is
+started, and every value that came from one is a secret.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pytest_mst.domain.eval_config import (
     HttpServer,
     PythonServer,
     ServerConfig,
+    StartedProcess,
     StdioServer,
 )
 from pytest_mst.eval_files.document import KeyPath, path_text
@@ -84,7 +86,10 @@ def resolve_server(config: ServerConfig, environ: Mapping[str, str]) -> ServerCo
             if config.auth is not None:
                 headers["Authorization"] = f"Bearer {environ[config.auth.access_token_env]}"
             url = _substituted(config.server_url, environ)
-            return config.model_copy(update={"headers": headers, "server_url": url, "auth": None})
+            resolved: dict[str, object] = {"headers": headers, "server_url": url, "auth": None}
+            if config.start is not None:
+                resolved["start"] = _resolved_start(config.start, environ)
+            return config.model_copy(update=resolved)
         case PythonServer():
             return config
         case _:
@@ -151,10 +156,28 @@ def _texts(config: ServerConfig) -> Iterator[tuple[KeyPath, str]]:
         case HttpServer():
             yield from ((("headers", name), text) for name, text in config.headers.items())
             yield ("serverUrl",), config.server_url
+            if config.start is not None:
+                yield from _texts_of_start(config.start)
         case PythonServer():
             return
         case _:
             assert_never(config)
+
+
+def _texts_of_start(start: StartedProcess) -> Iterator[tuple[KeyPath, str]]:
+    yield from ((("start", "env", name), text) for name, text in start.env.items())
+    yield from ((("start", "args", position), text) for position, text in enumerate(start.args))
+    yield ("start", "readyUrl"), start.ready_url
+
+
+def _resolved_start(start: StartedProcess, environ: Mapping[str, str]) -> StartedProcess:
+    return start.model_copy(
+        update={
+            "env": _substituted_values(start.env, environ),
+            "args": tuple(_substituted(text, environ) for text in start.args),
+            "ready_url": _substituted(start.ready_url, environ),
+        }
+    )
 
 
 def _substituted_values(values: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ from pytest_mst.eval_files.dataset_files import find_files
 from pytest_mst.eval_files.document import Document, KeyPath
 from pytest_mst.eval_files.model_check import ModelT, check_model
 from pytest_mst.eval_files.source import read_document, shown_path
-from pytest_mst.eval_files.unsupported import IN_CASES, IN_CONFIG, Unsupported, find_unsupported
+from pytest_mst.eval_files.unsupported import IN_CONFIG, Unsupported, find_unsupported
 
 
 def load_eval(
@@ -71,7 +71,7 @@ class _Loading:
 
     def load(self) -> LoadedEval:
         document = read_document(self.path, self.shown(self.path))
-        config = self._checked(document, EvalConfig, IN_CONFIG + IN_CASES)
+        config = self._checked(document, EvalConfig, IN_CONFIG)
         files = self._datasets(document, config)
         if config is not None:
             if config.cases:
@@ -117,7 +117,7 @@ class _Loading:
             except EvalFileErrors as unreadable:
                 self.problems += unreadable.errors
                 continue
-            dataset = self._checked(read, Dataset, IN_CASES)
+            dataset = self._checked(read, Dataset, ())
             if dataset is not None:
                 content = {
                     key: held for key, held in _object(read.value).items() if key != "$schema"

@@ -29,25 +29,12 @@ class Unsupported:
         return isinstance(value, str | bool) and value in self.values
 
 
-_MODES: frozenset[str | bool] = frozenset({"server-planned", "live"})
 _ON: frozenset[str | bool] = frozenset({True})
-_OTHER_MODES = "write planned, simulated or unguarded"
 
 IN_CONFIG = (
-    Unsupported(("servers", _EACH, "start")),
-    Unsupported(("servers", _EACH, "dispatchers")),
-    Unsupported(("servers", _EACH, "plannedWriteKey")),
-    Unsupported(("servers", _EACH, "direct"), _ON),
-    Unsupported(("setup",)),
-    Unsupported(("cleanup",)),
-    Unsupported(("writes", _EACH), _MODES, _OTHER_MODES),
-    Unsupported(("variants", _EACH, "writes", _EACH), _MODES, _OTHER_MODES),
     Unsupported(("variants", _EACH, "tools")),
     Unsupported(("redactStoredResponses",), _ON),
 )
-
-IN_CASES = (Unsupported(("cases", _EACH, "expected", "outcome")),)
-"""In datasets and in eval configs."""
 
 
 def find_unsupported(
@@ -57,8 +44,8 @@ def find_unsupported(
     for entry in entries:
         for path, value in _at(document.value, entry.path):
             if entry.refuses(value):
-                what = f"the write mode {value}" if entry.values is _MODES else entry.path[-1]
-                yield path, document.error(path, f"{what} is not supported yet", entry.remedy)
+                what = f"{entry.path[-1]} is not supported yet"
+                yield path, document.error(path, what, entry.remedy)
 
 
 def _at(

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 from pytest_mst.domain.agreement import Agreement
 from pytest_mst.domain.case import Case
 from pytest_mst.domain.ending import Trial
+from pytest_mst.domain.outcome import OutcomeReading
 from pytest_mst.domain.score import GradeOutcome
 from pytest_mst.domain.trace import Trace
 from pytest_mst.domain.write import WriteEntry, WriteMode
@@ -31,6 +32,10 @@ class TrialFacts:
     direct: frozenset[str] = frozenset()
     """Labels of the servers that the client connects to itself: no boundary stands there, so
     that the write record cannot have their writes."""
+    trial_id: str = ""
+    """What `{{trial.id}}` stood for in the attempt."""
+    outcome: tuple[OutcomeReading, ...] = ()
+    """What our own reads brought after the attempt, where it was live."""
 
 
 class Grader(Protocol):

@@ -10,9 +10,11 @@ from __future__ import annotations
 import atexit
 import json
 import select
+import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from typing import Final
 
 _CHILD: Final = """
@@ -51,28 +53,41 @@ class PatternSearch:
             ValueError: the pattern cannot be read.
 
         """
+        line = json.dumps([pattern, text, limit_s])
         with self._lock:
-            answer = self._ask(json.dumps([pattern, text, limit_s]), limit_s)
+            answer = self._ask(line, limit_s)
+            if answer is None:  # ended by somebody else, maybe long ago
+                answer = self._ask(line, limit_s)
+        if answer is None:
+            raise TimeoutError
         if isinstance(answer, bool):
             return answer
         raise ValueError(answer)
 
-    def _ask(self, line: str, limit_s: float) -> bool | str:
+    def _ask(self, line: str, limit_s: float) -> bool | str | None:
+        """Return its answer; `None` where the process ended without one, and not for the time.
+
+        Raises:
+            TimeoutError: the time was up.
+
+        """
         process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
-        try:
+        answered, is_late = "", False
+        with suppress(BrokenPipeError):
             process.stdin.write(line + "\n")
             process.stdin.flush()
             ready, _, _ = select.select([process.stdout], [], [], limit_s + _START_S)
+            is_late = not ready
             answered = process.stdout.readline() if ready else ""
-        except BrokenPipeError:
-            answered = ""
-        if not answered:
-            self._end()
+        if answered:
+            answer: bool | str = json.loads(answered)
+            return answer
+        self._end()
+        if is_late or process.returncode == -signal.SIGALRM:
             raise TimeoutError
-        answer: bool | str = json.loads(answered)
-        return answer
+        return None
 
     def _start(self) -> subprocess.Popen[str]:
         self._process = subprocess.Popen(
@@ -82,6 +97,7 @@ class PatternSearch:
             stderr=subprocess.DEVNULL,
             text=True,
             encoding="ascii",
+            start_new_session=True,  # Ctrl-C is not for it
         )
         return self._process
 
@@ -93,8 +109,9 @@ class PatternSearch:
     def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            with process:  # closes its pipes and waits for it
-                process.kill()
+            process.kill()
+            with suppress(BrokenPipeError), process:  # closes its pipes and waits for it
+                pass
 
 
 SEARCH: Final = PatternSearch()

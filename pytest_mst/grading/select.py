@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from pytest_mst.domain.case import Case
 from pytest_mst.domain.score import GradeOutcome
 from pytest_mst.grading.answer import ContainsText, MatchesPattern
+from pytest_mst.grading.filled import filled_graders
 from pytest_mst.grading.grader import ConditionalGrader, Grader, TrialFacts
+from pytest_mst.grading.outcome import OutcomeGrader
 from pytest_mst.grading.returned import outcome_of
 from pytest_mst.grading.tool_calls import ToolCallCountGrader, ToolsTriggeredGrader
-from pytest_mst.grading.unavailable import UnavailableJudge, UnavailableOutcome, judge_name
+from pytest_mst.grading.unavailable import UnavailableJudge, judge_name
 from pytest_mst.grading.writes import WritesGrader
 
 
@@ -25,13 +27,12 @@ def graders_of(
     Args:
         case: the case.
         judges: the judges of the eval or the variant, beside the case's own.
-        outcome: who makes the case's outcome checks. Without it a live trial of a case that has
-            some stays ungraded.
+        outcome: who grades the case's outcome checks; by default by what was read for them.
 
     """
     graders = [*_assertions(case), WritesGrader()]
     if case.expected.outcome:
-        graders.append(UnavailableOutcome() if outcome is None else outcome)
+        graders.append(OutcomeGrader(case.expected.outcome) if outcome is None else outcome)
     taken = {grader.name for grader in graders}
     for judge in (*case.judges, *_older_judges(case), *judges):
         name = _free_name(judge_name(judge), taken)
@@ -41,10 +42,10 @@ def graders_of(
 
 
 def applicable(facts: TrialFacts, graders: Sequence[Grader]) -> tuple[Grader, ...]:
-    """Return the graders that have something to say about this trial."""
+    """Return the graders that have something to say about this trial, in its own words."""
     return tuple(
         grader
-        for grader in graders
+        for grader in filled_graders(graders, facts.trial_id)
         if not isinstance(grader, ConditionalGrader) or grader.applies(facts)
     )
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pytest_mst.domain.score import GradeOutcome, GraderFailure
-from pytest_mst.domain.write import WriteMode
 from pytest_mst.grading.grader import TrialFacts
 
 
@@ -22,23 +21,6 @@ class UnavailableJudge:
             self.name,
             "judges are not available in this version, so that the trial stays ungraded; take the "
             "judge out of the case, or grade the run again with a version that has it",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class UnavailableOutcome:
-    """The outcome checks of a case, where nobody made them."""
-
-    name: str = "outcome"
-
-    def applies(self, facts: TrialFacts) -> bool:
-        """Outcome checks are for live attempts."""
-        return WriteMode.LIVE in facts.modes.values()
-
-    def grade(self, facts: TrialFacts) -> GradeOutcome:
-        """Say that the checks were not made; a live trial never passes without them."""
-        return GraderFailure(
-            self.name, "the outcome checks of this live trial were not made, so it stays ungraded"
         )
 
 

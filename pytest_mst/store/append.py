@@ -14,6 +14,7 @@ from pytest_mst.domain.ending import Ending
 from pytest_mst.domain.run import AttemptId, utc_text
 from pytest_mst.domain.score import GradeOutcome
 from pytest_mst.domain.write import WriteEntry
+from pytest_mst.store.connection_file import ConnectionFile
 from pytest_mst.store.failure import store_error
 from pytest_mst.store.layout import RUN_FORMAT, RunLayout
 from pytest_mst.store.line_file import LineFile
@@ -118,6 +119,31 @@ class RunWriter:
         """Note in the journal that an attempt that began is none: its case is skipped."""
         self._note("ended", attempt, locator, at, {"ending": "skipped"})
 
+    def owes(
+        self,
+        attempt: AttemptId,
+        locator: str,
+        trial_id: str,
+        error: str | None = None,
+        at: str | None = None,
+    ) -> None:
+        """Note in the journal that a live attempt owes its cleanup, before it writes anything.
+
+        Args:
+            attempt: which one.
+            locator: its short name.
+            trial_id: what `{{trial.id}}` stands for in it.
+            error: why the cleanup failed, where it was tried and is still owed.
+            at: ISO 8601, UTC; now by default.
+
+        """
+        why = {} if error is None else {"error": error}
+        self._note("owes", attempt, locator, at, {"trialId": trial_id, **why})
+
+    def paid(self, attempt: AttemptId, locator: str, trial_id: str, at: str | None = None) -> None:
+        """Note in the journal that the cleanup of a live attempt was made."""
+        self._note("paid", attempt, locator, at, {"trialId": trial_id})
+
     def retrying(
         self,
         attempt: AttemptId,
@@ -168,6 +194,10 @@ class RunWriter:
     def write_sink(self, attempt: AttemptId) -> WriteSink:
         """Return where the writes of one attempt are recorded."""
         return WriteSink(LineFile(self.layout.writes_file(attempt)), self.redactor)
+
+    def connection_file(self, variant: str, name: str) -> ConnectionFile:
+        """Return where the writes over one connection are recorded that attempts share."""
+        return ConnectionFile(self.layout.connection_file(variant, name), self.redactor)
 
     def run_json(self, document: Mapping[str, object]) -> None:
         """Write `run.json`."""

@@ -12,6 +12,7 @@ from pytest_mst.domain.stored_field import (
     Stored,
     StoredFieldError,
     integer_field,
+    optional_text_field,
     text_field,
 )
 from pytest_mst.store.failure import store_error
@@ -34,7 +35,7 @@ class Waiting:
 class JournalLine:
     """One line of the journal."""
 
-    kind: Literal["begun", "retry", "ended"]
+    kind: Literal["begun", "retry", "ended", "owes", "paid"]
     id: AttemptId
     locator: str
     at: str
@@ -43,6 +44,10 @@ class JournalLine:
     """The process that the attempt began in."""
     waiting: Waiting | None = None
     """Of a `retry` line."""
+    trial_id: str = ""
+    """Of an `owes` or a `paid` line: what `{{trial.id}}` stands for in the attempt."""
+    error: str | None = None
+    """Of an `owes` line after a cleanup that failed: why it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +95,8 @@ def begun(layout: RunLayout) -> dict[AttemptId, JournalLine]:
                 under_way[line.id] = line
             case "ended":
                 under_way.pop(line.id, None)
-            case "retry":
-                pass  # still under way
+            case "retry" | "owes" | "paid":
+                pass  # still under way, or over
             case _:
                 assert_never(line.kind)
     return {id_: line for id_, line in under_way.items() if not layout.trace(id_).exists()}
@@ -134,7 +139,7 @@ def journal_line(stored: Stored) -> JournalLine:
 
     """
     match stored.get("kind"):
-        case "begun" | "retry" | "ended" as kind:
+        case "begun" | "retry" | "ended" | "owes" | "paid" as kind:
             return JournalLine(
                 kind=kind,
                 id=AttemptId(
@@ -146,9 +151,12 @@ def journal_line(stored: Stored) -> JournalLine:
                 at=text_field(stored, "at"),
                 worker=text_field(stored, "worker", ""),
                 waiting=_waiting(stored) if kind == "retry" else None,
+                trial_id=text_field(stored, "trialId") if kind in ("owes", "paid") else "",
+                error=optional_text_field(stored, "error") if kind == "owes" else None,
             )
         case other:
-            raise StoredFieldError(name="kind", found=other, expected="'begun', 'retry' or 'ended'")
+            valid = "'begun', 'retry', 'ended', 'owes' or 'paid'"
+            raise StoredFieldError(name="kind", found=other, expected=valid)
 
 
 def _waiting(stored: Stored) -> Waiting:

@@ -115,6 +115,14 @@ class RunLayout:
         """Held by the processes that the run is in use by."""
         return self.run_dir / "lock"
 
+    def connections_dir(self, variant: str) -> Path:
+        """Return the folder of the connections that attempts of a variant shared."""
+        return self.run_dir.joinpath("connections", safe_name(variant))
+
+    def connection_file(self, variant: str, name: str) -> str:
+        """Return the write record of one connection that attempts of a variant shared."""
+        return str(self.connections_dir(variant) / f"{safe_name(name)}.jsonl")
+
     def superseded(self, stamp: str) -> RunLayout:
         """Return where the files are that were replaced at one time, laid out as in the run."""
         folder = self.run_dir / "superseded" / _run_folder(stamp)

@@ -23,7 +23,8 @@ FORMAT_WORDS = """
     durationMs infrastructureError gradingError agreement unreportedWrites unrecordedWrites
     unclassifiedCalls graderFailures clientError stoppedBy retryable accepted arguments
     keyParts keyScheme gradingKey toolsKey toolHashes superseded replaced resumptions cannotHelp
-    unclassified evidence passRate trialPassRate writeCase timestamp
+    unclassified unparsed unparsedCalls evidence passRate trialPassRate writeCase timestamp
+    timesInTrace timesInRecord inRecord unattributedWrites contestedCalls agreementChecked
 """
 """The words of the stored format, which every run holds anyway. A value that is one of them, or
 a part of one, is not replaced: that would hide nothing, and nobody could read the run."""

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from pytest_mst.domain.ending import InfrastructureFailure, Trial
 from pytest_mst.domain.identity import Identity
+from pytest_mst.domain.outcome import OUTCOME_GRADER
 from pytest_mst.domain.resumption import Decision, Step
 from pytest_mst.domain.score import GraderFailure, TrialVerdict, Unknown, trial_verdict
 from pytest_mst.store.read import StoredAttempt, UnreadableAttempt
@@ -111,12 +112,16 @@ def _of_trial(stored: StoredAttempt, trial: Trial, today: Today, rules: Rules) -
         graders = today.others(stored) if today.body_collects else None
         return Decision(Step.GRADE, "what it is graded by has changed", graders=graders)
     missing = frozenset(one.grader for one in stored.outcomes if isinstance(one, GraderFailure))
+    undecided = trial_verdict(trial, stored.outcomes) is TrialVerdict.UNGRADED
+    if OUTCOME_GRADER in missing and undecided:
+        return Decision(Step.COLLECT, "its outcome could not be read")
+    missing -= {OUTCOME_GRADER}  # what it wrote is cleaned up: nothing can be read any more
     if missing or not stored.outcomes:
         if today.body_collects and (today.body_collects in missing or not missing):
             return Decision(Step.COLLECT, "its body runs the client, and did not grade it")
         return Decision(Step.GRADE, "it is not fully graded", graders=missing or None)
     unknown = [one for one in stored.outcomes if isinstance(one, Unknown)]
-    if unknown and trial_verdict(trial, stored.outcomes) is TrialVerdict.UNGRADED:
+    if unknown and undecided:
         fix = f"{unknown[0].grader} cannot tell: {unknown[0].reason}"
         if rules.fixed:
             names = frozenset(one.grader for one in unknown)

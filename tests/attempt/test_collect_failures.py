@@ -22,7 +22,6 @@ from pytest_mst.domain.ending import (
     Trial,
 )
 from pytest_mst.domain.tool_call import ToolCallError
-from pytest_mst.domain.write import WriteMode
 from pytest_mst.proxy.hub import Hub
 from tests.attempt.setting import (
     AT,
@@ -294,13 +293,6 @@ async def test_what_the_load_check_found_ends_every_attempt_without_the_client(
     assert made.stored["ending"]["reason"] == "no such command"
     assert "trace" not in made.stored
     assert made.journal == ["ended"]
-
-
-async def test_a_mode_the_proxy_cannot_keep_lets_no_client_act(tmp_path: Path) -> None:
-    made = await make(scripted(WRITE, DONE, mode=WriteMode.LIVE), tmp_path)
-    assert made.failure.broke is Broke.SETUP
-    assert "'live'" in made.failure.reason
-    assert made.finished.calls == ()
 
 
 async def test_a_client_that_returns_no_ending_is_told_so(tmp_path: Path) -> None:

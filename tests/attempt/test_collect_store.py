@@ -38,7 +38,14 @@ needs_full_disk = pytest.mark.skipif(not FULL_DISK.exists(), reason="there is no
 
 
 @needs_full_disk
-@pytest.mark.parametrize("mode", [WriteMode.PLANNED, WriteMode.SIMULATED, WriteMode.UNGUARDED])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        WriteMode.PLANNED,
+        WriteMode.SIMULATED,
+        pytest.param(WriteMode.UNGUARDED, marks=pytest.mark.lets_writes_through()),
+    ],
+)
 async def test_a_write_that_cannot_be_recorded_is_not_answered_as_done(
     tmp_path: Path, mode: WriteMode
 ) -> None:

@@ -186,6 +186,7 @@ async def test_each_attempt_has_its_own_server_where_it_is_asked_for(tmp_path: P
     assert endings == {"reads": Trial(), "kills": Trial()}
 
 
+@pytest.mark.lets_writes_through
 async def test_an_unguarded_write_goes_through_and_is_recorded_as_unclassified(
     tmp_path: Path,
 ) -> None:

@@ -56,6 +56,23 @@ def trial(*writes: WriteEntry, looked: Looked | None = None, **trace: Any) -> Fi
     return FinishedTrial(record, writes, looked)
 
 
+UNREAD = entry("run", {"tool": 3}, unparsed=True)
+
+
+def test_a_write_by_a_dispatcher_is_found_by_the_label_that_took_it_too() -> None:
+    record = WriteRecord([POST, DISPATCHED])
+    assert record.one("move", server="far") is record.one("move", server="chat") is DISPATCHED
+    assert record.matching(server="notes") == []
+
+
+def test_a_call_whose_target_cannot_be_read_is_a_write_and_none_in_particular() -> None:
+    record = WriteRecord([UNREAD])
+    assert record.matching() == record.matching(server="chat") == [UNREAD]
+    assert record.matching("run") == record.matching(arguments={"tool": 3}) == []
+    with pytest.raises(AssertionError, match=r"run\(.*\) whose target cannot be read"):
+        record.none()
+
+
 def test_the_only_write_that_matches_is_found_by_server_tool_and_partial_arguments() -> None:
     record = WriteRecord([POST, PURGE, REFUSED, DISPATCHED])
     assert record.one("purge") is PURGE

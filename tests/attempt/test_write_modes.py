@@ -20,7 +20,7 @@ from tests.attempt.setting import small_config
 A, B, C = "a", "b", "c"
 CONFIG = small_config()
 FOLDER = Path(__file__).parent
-STATED = st.sampled_from(["planned", "simulated", "unguarded"])
+STATED = st.sampled_from(["planned", "simulated", "server-planned", "live", "unguarded"])
 BY_LABEL = st.fixed_dictionaries({}, optional=dict.fromkeys((A, B, C), STATED))
 WRITES = st.none() | st.sampled_from(["planned", "simulated"]) | BY_LABEL
 KINDS = st.fixed_dictionaries({label: st.sampled_from(["reads", "writes"]) for label in (A, B, C)})
@@ -97,6 +97,62 @@ def test_every_server_has_a_known_mode_or_the_run_is_refused(
         assert mode == expected
 
 
+@pytest.mark.parametrize("stated", ["planned", "simulated", "server-planned", "live", "unguarded"])
+def test_a_server_that_only_reads_is_read_only_whatever_is_stated(stated: str) -> None:
+    assert modes_of({A: "reads"}, variant(), writes={A: stated}) == {A: WriteMode.READ_ONLY}
+    assert modes_of({A: "writes"}, variant(), writes={A: stated}) == {A: WriteMode(stated)}
+
+
+def direct_mode(kind: str, of: Variant | None = None, **keys: Any) -> WriteMode:
+    """Settle the mode of a server that the client is connected to directly."""
+    loaded = eval_of(FOLDER, servers={A: CONFIG | {"direct": True}}, **keys)
+    return write_modes(loaded, of or variant(), {A: state(A, kind)})[A]
+
+
+def test_a_direct_server_that_only_reads_is_read_only() -> None:
+    assert direct_mode("reads") is WriteMode.READ_ONLY
+    assert direct_mode("reads", writes="simulated") is WriteMode.READ_ONLY
+    assert direct_mode("reads", writes={}) is WriteMode.READ_ONLY
+    assert direct_mode("reads", writes={A: "unguarded"}) is WriteMode.READ_ONLY
+
+
+@pytest.mark.parametrize("keys", [{}, {"writes": "simulated"}, {"writes": {}}])
+def test_a_direct_server_with_tools_that_write_is_refused(keys: dict[str, Any]) -> None:
+    with pytest.raises(LoadCheckError) as caught:
+        direct_mode("writes", **keys)
+    assert caught.value.server == A
+    assert caught.value.tools == ("write_note", "purge", "write_slowly")
+    assert caught.value.remedy is not None
+    assert "leave out `servers.a.direct`" in caught.value.remedy
+    assert "`a: unguarded`" in caught.value.remedy
+
+
+def test_a_direct_server_that_writes_is_accepted_unguarded_by_its_label() -> None:
+    assert direct_mode("writes", writes={A: "unguarded"}) is WriteMode.UNGUARDED
+    of = variant(writes={A: "unguarded"})
+    assert direct_mode("writes", of, writes="simulated") is WriteMode.UNGUARDED
+
+
+@pytest.mark.parametrize("stated", ["planned", "simulated", "server-planned", "live"])
+@pytest.mark.parametrize("kind", ["reads", "writes", "gone"])
+def test_no_mode_that_needs_a_proxy_can_be_stated_for_a_direct_server(
+    stated: str, kind: str
+) -> None:
+    for of, keys in (
+        (variant(), {"writes": {A: stated}}),
+        (variant(writes={A: stated}), {"writes": {A: "unguarded"}}),
+    ):
+        with pytest.raises(LoadCheckError) as caught:
+            direct_mode(kind, of, **keys)
+        assert caught.value.server == A
+        assert f"cannot be {stated}" in caught.value.problem
+
+
+def test_a_direct_server_that_could_not_be_listed_keeps_what_it_may_be() -> None:
+    assert direct_mode("gone") is WriteMode.READ_ONLY
+    assert direct_mode("gone", writes={A: "unguarded"}) is WriteMode.UNGUARDED
+
+
 def compare(kinds: Mapping[str, str], *variants: dict[str, Any], **keys: Any) -> None:
     """Check variants of one eval against each other."""
     named = [variant(f"v{at}", **one) for at, one in enumerate(variants)]
@@ -147,6 +203,53 @@ def test_unguarded_beside_a_stopped_server_is_alike_where_each_label_is() -> Non
 
 def test_a_variant_alone_is_compared_with_nothing() -> None:
     compare({A: "writes", B: "writes"}, {"writes": {A: "planned", B: "simulated"}})
+
+
+@pytest.mark.parametrize("mode", ["server-planned", "live"])
+def test_servers_that_answer_writes_themselves_have_to_be_the_same_ones(mode: str) -> None:
+    kinds = {A: "writes", B: "writes", C: "writes"}
+    stated: dict[str, Any] = {"writes": {A: mode, B: mode, C: "simulated"}}
+    with pytest.raises(LoadCheckError) as caught:
+        compare(kinds, {"servers": [A, C]}, {"servers": [C]}, {"servers": [A]}, **stated)
+    assert caught.value.server == A
+    assert f"variant 'v0': a {mode}; variant 'v1': none; variant 'v2': a {mode}" in (
+        caught.value.problem
+    )
+    compare(kinds, {"servers": [A, C]}, {"servers": [A]}, {"servers": [A, C]}, **stated)
+    compare(kinds, {"servers": [C]}, {"servers": []}, **stated)
+
+
+def test_what_is_the_same_server_is_told_by_its_definition() -> None:
+    _compare_a_with_b(CONFIG)
+    with pytest.raises(LoadCheckError) as caught:
+        _compare_a_with_b(CONFIG | {"env": {"SPACE": "other"}})
+    assert "variant 'one': a live; variant 'two': b live" in caught.value.problem
+
+
+def _compare_a_with_b(definition_of_b: dict[str, Any]) -> None:
+    """Compare a variant of one live server with one of another."""
+    one, two = variant("one", servers=[A]), variant("two", servers=[B])
+    loaded = eval_of(
+        FOLDER,
+        servers={A: CONFIG, B: definition_of_b},
+        variants=[one, two],
+        writes={A: "live", B: "live"},
+    )
+    check_comparable(prepared_of(loaded), [one, two])
+
+
+def test_the_same_server_answers_alike_in_one_mode_only() -> None:
+    kinds = {A: "writes", B: "writes"}
+    with pytest.raises(LoadCheckError):
+        compare(kinds, {"servers": [A]}, {"servers": [B]}, writes={A: "live", B: "server-planned"})
+    with pytest.raises(LoadCheckError):
+        compare(kinds, {"servers": [A]}, {"servers": [B]}, writes={A: "live", B: "planned"})
+
+
+@pytest.mark.parametrize("mode", ["server-planned", "live"])
+def test_a_server_that_only_reads_here_is_no_server_that_answers_writes(mode: str) -> None:
+    stated: dict[str, Any] = {"writes": {A: mode, B: "planned"}}
+    compare({A: "reads", B: "writes"}, {"servers": [A, B]}, {"servers": [B]}, **stated)
 
 
 @given(KINDS, st.lists(WRITES, min_size=2, max_size=3), st.randoms(use_true_random=False))

@@ -14,6 +14,7 @@ from pytest_mst.domain.eval_config import (
 )
 from pytest_mst.eval_files.environment import (
     ReferenceProblemError,
+    reference_problems,
     resolve_server,
     secrets_of,
     short_secrets_of,
@@ -64,6 +65,32 @@ def test_a_token_named_by_its_variable_becomes_a_bearer_header() -> None:
     assert isinstance(server, HttpServer)
     assert server.headers == {"X-Team": "a", "Authorization": f"Bearer {TOKEN}"}
     assert server.auth is None
+
+
+def started(**start: object) -> HttpServer:
+    given = {"command": "python", "readyUrl": "http://x/health", **start}
+    return HttpServer.model_validate(
+        {"transport": "http", "serverUrl": "http://x/mcp", "start": given}
+    )
+
+
+def test_references_in_a_program_that_is_started_get_their_values() -> None:
+    server = started(
+        args=["--port", "${PORT}"], env={"KEY": "${TOKEN}"}, readyUrl="http://127.0.0.1:${PORT}/"
+    )
+    resolved = resolve_server(server, {"TOKEN": TOKEN, "PORT": "8000"})
+    assert isinstance(resolved, HttpServer)
+    assert resolved.start is not None
+    assert resolved.start.args == ("--port", "8000")
+    assert resolved.start.env == {"KEY": TOKEN}
+    assert resolved.start.ready_url == "http://127.0.0.1:8000/"
+
+
+def test_what_a_program_gets_from_the_environment_is_secret_and_has_to_be_there() -> None:
+    server = started(args=["${TOKEN}"], env={"KEY": "${MISSING}"})
+    assert secrets_of(config(web=server), {"TOKEN": TOKEN, "MISSING": "x"}) == {TOKEN}
+    [problem] = reference_problems(server, {"TOKEN": TOKEN})
+    assert (problem.path, problem.variable) == (("start", "env", "KEY"), "MISSING")
 
 
 def test_two_dollars_make_a_reference_text() -> None:

@@ -153,3 +153,65 @@ def test_a_variant_that_takes_the_judges_away_leaves_nothing_to_fail(tmp_path: P
     assert error.problem == (
         'the case "a" has nothing that a trial of it could fail by variant "bare"'
     )
+
+
+def test_an_expected_write_may_name_a_server_that_only_a_dispatcher_knows(tmp_path: Path) -> None:
+    case = "{id: a, input: x, expected: {writes: [{server: github, tool: create_issue}]}}"
+    text = (
+        "name: team\n"
+        "servers: {hub: {transport: stdio, command: x, dispatchers: {call: {tool: name}}}}\n"
+        f"cases: [{case}]\n"
+    )
+    assert load(write(tmp_path, text)).cases
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("writes: {chat: server-planned}", "writes.chat"),
+        (
+            "variants: [{name: a}, {name: b, writes: {chat: server-planned}}]",
+            "variants[1].writes.chat",
+        ),
+    ],
+)
+def test_a_server_that_plans_writes_itself_says_how_it_marks_them(
+    tmp_path: Path, text: str, key: str
+) -> None:
+    error = only_problem(config(tmp_path, text))
+    assert error.place == Place("team.eval.yaml", 4, key)
+    assert error.problem == 'the server "chat" has no plannedWriteKey'
+    assert "servers.chat" in (error.remedy or "")
+    with_key = f"name: t\n{SERVERS.replace('command: x', 'command: x, plannedWriteKey: _planned')}"
+    assert load(write(tmp_path, f"{with_key}\ncases: [{CASE}]\n{text}\n")).cases
+
+
+@pytest.mark.parametrize(
+    ("dispatcher", "words"),
+    [
+        ("tool: name, arguments: name", "one argument in two of tool, arguments and batch"),
+        ("tool: name, arguments: a, batch: a", "one argument in two"),
+        ("arguments: a", "tool"),
+        ("tool: ' '", "blank"),
+        ("tool: name, readTargets: list", "readTargets"),
+        ("tool: name, readTargets: [1]", "readTargets"),
+        ("tool: name, read_targets: [a]", "read_targets"),
+    ],
+)
+def test_a_dispatcher_says_where_its_target_is(tmp_path: Path, dispatcher: str, words: str) -> None:
+    server = f"{{transport: stdio, command: x, dispatchers: {{run: {{{dispatcher}}}}}}}"
+    text = f"name: team\nservers: {{chat: {server}}}\ncases: [{CASE}]\n"
+    error = only_problem(write(tmp_path, text))
+    assert error.place.line == 2
+    assert (error.place.key or "").startswith("servers.chat.dispatchers.run")
+    assert words in f"{error.place.key} {error.problem}"
+
+
+def test_a_dispatcher_is_no_read_only_tool(tmp_path: Path) -> None:
+    server = (
+        "{transport: stdio, command: x, readOnlyTools: [run], dispatchers: {run: {tool: name}}}"
+    )
+    text = f"name: team\nservers: {{chat: {server}}}\ncases: [{CASE}]\n"
+    error = only_problem(write(tmp_path, text))
+    assert error.place.key == "servers.chat"
+    assert "'run' both in readOnlyTools and in dispatchers" in error.problem

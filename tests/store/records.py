@@ -195,5 +195,6 @@ entries = st.builds(
     target=st.none() | st.builds(WriteTarget, texts, json_objects, st.none() | texts),
     refused=st.sampled_from([None, "unknown-tool", "invalid-arguments"]),
     unclassified=st.booleans(),
+    unparsed=st.booleans(),
     join_id=st.none() | texts,
 )

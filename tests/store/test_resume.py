@@ -247,3 +247,15 @@ def test_grading_only_lists_what_it_cannot_grade(
     decision = decide(found, Today(TODAY, **more), GRADE_ONLY)
     assert decision.step is Step.KEEP
     assert decision.fix
+
+
+def test_a_trial_whose_outcome_could_not_be_read_is_collected_anew_unless_it_failed() -> None:
+    unread = GraderFailure("outcome", "the server was gone")
+    assert decided(stored(None, PASSED, unread)) == Decision(
+        Step.COLLECT, "its outcome could not be read"
+    )
+    failed = Score("containsText", passed=False)
+    assert decided(stored(None, failed, unread)).step is Step.KEEP
+    rubric = GraderFailure("rubric", "no judge")
+    assert decided(stored(None, failed, unread, rubric)).graders == frozenset({"rubric"})
+    assert decided(stored(None, PASSED, unread), GRADE_ONLY).step is Step.GRADE

@@ -1,0 +1,85 @@
+"""What live evals write down: steps, outcome checks, and what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.eval_files.evals import load, only_problem, problems, write
+
+STEP = "{server: web, tool: t, arguments: {marker: '{{trial.id}}'}}"
+
+
+def config(folder: Path, *, outcome: str = "containsText: x", steps: str = STEP) -> Path:
+    return write(
+        folder,
+        "name: team\n"
+        "servers: {web: {transport: http, serverUrl: http://x}}\n"
+        "writes: {web: live}\n"
+        f"setup: [{steps}]\n"
+        f"cleanup: [{steps}]\n"
+        "cases:\n"
+        "- id: a\n"
+        "  input: x {{trial.id}}\n"
+        "  expected:\n"
+        f"    outcome: [{{server: web, tool: t, {outcome}}}]\n",
+    )
+
+
+def test_steps_and_outcome_checks_are_read(tmp_path: Path) -> None:
+    loaded = load(config(tmp_path, outcome="jsonPath: [{path: $.a, equals: null}], withinMs: 0"))
+    (step,) = loaded.config.setup
+    assert (step.server, step.tool, step.arguments) == ("web", "t", {"marker": "{{trial.id}}"})
+    (check,) = loaded.cases[0].case.expected.outcome or ()
+    assert (check.within_ms, check.json_path[0].has_equals, check.json_path[0].has_contains) == (
+        0,
+        True,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "key", "problem"),
+    [
+        ("containText: x", "containText", "unknown key"),
+        ("contains_text: x", "contains_text", "unknown key"),
+        ("containsText: x, jsonPath: [{path: $.a, equal: 1}]", "jsonPath[0].equal", "unknown key"),
+        ("containsText: ''", "containsText", "must not be empty"),
+        ("matchesPattern: '('", "matchesPattern", "is not a regular expression"),
+        ("withinMs: -1, containsText: x", "withinMs", "0"),
+        ("jsonPath: [{path: $.a, exists: false, count: 2}]", "jsonPath[0]", "has exists: false"),
+        ("arguments: {}", "", "says nothing that is to be found"),
+        ("containsText: []", "", "says nothing that is to be found"),
+    ],
+)
+def test_what_is_wrong_with_an_outcome_check_is_said_where_it_is(
+    tmp_path: Path, outcome: str, key: str, problem: str
+) -> None:
+    error, *_ = problems(config(tmp_path, outcome=outcome))
+    assert error.place.line == 10
+    assert (error.place.key or "").endswith(key)
+    assert problem in error.problem
+
+
+def test_the_nearest_key_is_named(tmp_path: Path) -> None:
+    error, *_ = problems(config(tmp_path, outcome="containsTxt: x, isError: false"))
+    assert 'did you mean "containsText"' in str(error)
+
+
+def test_a_server_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    path = config(tmp_path, steps="{server: webb, tool: t}")
+    found = problems(path)
+    assert [(error.place.line, error.place.key) for error in found] == [
+        (4, "setup[0].server"),
+        (5, "cleanup[0].server"),
+    ]
+    assert all('did you mean "web"?' in str(error) for error in found)
+    text = (
+        path.read_text()
+        .replace("webb", "web")
+        .replace("outcome: [{server: web", "outcome: [{server: wb")
+    )
+    path.write_text(text)
+    error = only_problem(path)
+    assert (error.place.line, error.place.key) == (10, "cases[0].expected.outcome[0].server")
