@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_mst.domain.failure_class import FailureClass
     from pytest_mst.domain.retry import RetryHint, RetryKind
     from pytest_mst.domain.tool_call import ServerGoneError, ToolCallError
+    from pytest_mst.domain.trace import TraceEvent
 
 __all__ = (
     "CaseFatalError",
@@ -39,6 +40,7 @@ __all__ = (
     "ScriptedClient",
     "ServerGoneError",
     "ToolCallError",
+    "TraceEvent",
     "Trial",
     "VariantFatalError",
     "WriteRecord",
@@ -58,6 +60,7 @@ _HOMES = {
     "ScriptedClient": "pytest_mst.clients.scripted",
     "ServerGoneError": "pytest_mst.domain.tool_call",
     "ToolCallError": "pytest_mst.domain.tool_call",
+    "TraceEvent": "pytest_mst.domain.trace",
     "Trial": "pytest_mst.domain.ending",
     "VariantFatalError": "pytest_mst.domain.ending",
     "WriteRecord": "pytest_mst.attempt.trial_view",

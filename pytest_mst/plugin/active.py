@@ -66,6 +66,7 @@ def _take_over(config: pytest.Config, workerinput: dict[str, Any]) -> None:
     session = thaw_session(config, workerinput[WORKER_INPUT], workerinput["workerid"], engine)
     evals = [one.loaded.config for one in session.prepared.values()]
     engine.set_concurrency(concurrency(settings, evals, workerinput["workercount"]))
+    engine.allow_live = settings.may_be_live
     config.stash[SESSION] = session
 
 
@@ -212,7 +213,7 @@ def pytest_configure_node(node: Any) -> None:
     session = node.config.stash[SESSION]
     node.workerinput[WORKER_INPUT] = session.frozen()
     node.workerinput[STEALS_INPUT] = node.config.getvalue("dist") == "worksteal"
-    session.engine.close()  # the controller runs no attempt itself
+    session.engine.leave_to_workers()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -74,7 +74,13 @@ def fixtures_grade(case: CaseItem) -> GraderFailure | None:
 def add_body_grade(
     writer: RunWriter, finished: FinishedAttempt, outcome: GradeOutcome
 ) -> FinishedAttempt:
-    """Store what the body said, and return the attempt with it."""
+    """Store what the body said, and return the attempt with it.
+
+    Whatever it looked at: where nobody can tell what a call did, it rests on the trace at most.
+    """
+    if isinstance(outcome, Score) and any(entry.unclassified for entry in finished.writes):
+        level = min(outcome.evidence or Evidence.CLAIMED, Evidence.CALLED)
+        outcome = replace(outcome, evidence=level)
     try:
         record = store_outcomes(writer, finished.record, [outcome])
     except StoreError as error:

@@ -115,7 +115,7 @@ class CaseItem:
             locator=self.locator(trial),
             case=self.case,
             dataset=self.dataset,
-            target=target,
+            target=target.for_case(self.case),
             timeout_s=self.timeout_s,
             graders=self.graders,
             identity=self.identity,
@@ -184,6 +184,11 @@ class CaseItem:
         asked = again.decision.graders  # fixtures of a case in an eval file grade it, too
         return self.has_body and asked is not None and BODY not in asked
 
+    @property
+    def _stops_live_writes(self) -> bool:
+        target = self.target
+        return target is not None and target.for_case(self.case) is not target
+
     def planned(self) -> PlannedCase:
         """Return the case as its run's plan holds it."""
         return PlannedCase(
@@ -195,4 +200,5 @@ class CaseItem:
             skip=self.skip,
             write_case=self.case.expected.writes is not None or self.declared_writes,
             unguarded=self.target is not None and self.target.unguarded,
+            writes_stopped=self._stops_live_writes,
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pytest_mst.attempt.collect import FinishedAttempt
 from pytest_mst.attempt.job import BODY
 from pytest_mst.domain.ending import InfrastructureFailure, Trial
+from pytest_mst.domain.evidence import Evidence, lowest
 from pytest_mst.domain.score import (
     CaseVerdict,
     GradedAttempt,
@@ -17,8 +18,10 @@ from pytest_mst.domain.score import (
     TrialVerdict,
     Unknown,
 )
+from pytest_mst.grading.writes import NOT_CHECKED
 from pytest_mst.plugin.case_item import CaseItem
 from pytest_mst.plugin.outcomes import State
+from pytest_mst.report.pair_lines import pair_lines
 from pytest_mst.report.text import percent, shown
 from pytest_mst.report.tries import retry_lines
 
@@ -52,12 +55,20 @@ class AttemptText:
             body_text: how pytest shows what the test body raised.
 
         """
-        lines = [f"{locator} trial {trial}: {_word(state)}"]
+        level = None if finished is None else finished.graded.evidence
+        lines = [f"{locator} trial {trial}: {_word(state)}{_evidence(level)}"]
         if finished is not None:
             lines += [f"  {line}" for line in retry_lines(finished.record.tries)]
             lines += _ending_lines(finished)
+            if finished.record.cleanup_error is not None:
+                why = shown(finished.record.cleanup_error, _REASON_CHARS)
+                lines.append(f"  not cleaned up: {why}")
             for outcome in finished.outcomes:
                 lines += _outcome_lines(outcome, body_text)
+            agreement = finished.record.agreement
+            if agreement is not None:
+                lines += [f"  {line}" for line in pair_lines(agreement.pairs)]
+                lines += [] if agreement.checked else [f"  {NOT_CHECKED}"]
             trace = finished.record.trace
             if trace is not None and trace.answer is not None:
                 lines.append(f"  answer: {shown(trace.answer, _ANSWER_CHARS)}")
@@ -75,6 +86,7 @@ def case_text(
     decided = passed + sum(one.verdict is TrialVerdict.FAILED for one in graded)
     complete = verdict is not CaseVerdict.INCOMPLETE  # of an incomplete one no share is known
     share = f", {percent(passed / decided)}" if complete else ""
+    share += _evidence(lowest(one.evidence for one in graded))
     head = (
         f"{shown(case.case.id)} [{shown(case.variant.name)}] {verdict.value}: "
         f"{passed} of {decided} graded trials passed{share}; "
@@ -83,6 +95,11 @@ def case_text(
     more = len(texts) - _SHOWN_ATTEMPTS
     lines = [line for text in texts[:_SHOWN_ATTEMPTS] for line in text.lines]
     return "\n".join([head, *lines, *([f"... and {more} more"] if more > 0 else [])])
+
+
+def _evidence(level: Evidence | None) -> str:
+    """Say how far a verdict can be trusted that is about writes."""
+    return "" if level is None else f", evidence {level.label}"
 
 
 def _word(state: State) -> str:

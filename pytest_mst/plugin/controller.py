@@ -24,6 +24,7 @@ from pytest_mst.domain.resumption import Resumption, Step
 from pytest_mst.domain.run import AttemptId, utc_text
 from pytest_mst.domain.score import CaseVerdict
 from pytest_mst.plugin.case_item import CaseItem
+from pytest_mst.plugin.debts import pay_at_end
 from pytest_mst.plugin.discover import is_eval_file
 from pytest_mst.plugin.eval_run import EvalRun, module_eval_name, python_names
 from pytest_mst.plugin.loading import shown_path
@@ -91,6 +92,13 @@ class Controller:
     def pytest_collection_finish(self) -> None:
         """Say what becomes of the runs that are taken up, below what was collected."""
         self._say_taken_up()
+        for run in self._session.runs.values():
+            self._keep_program_logs(run, self._plan(run) if run.started else None)
+
+    def _keep_program_logs(self, run: EvalRun, plan: RunPlan | None) -> None:
+        """Keep what the programs of a run's servers write in its folder, once that is there."""
+        if plan is not None:
+            self._session.keep_program_logs(run, plan)
 
     def _say_taken_up(self) -> None:
         """Say what becomes of the runs that are taken up, before anything is done."""
@@ -116,6 +124,7 @@ class Controller:
             run.started = True
             self._selected_cases += len(plan.cases)
             self._share(run)
+            self._keep_program_logs(run, plan)
             if taken_up is None:
                 self._progress.watch(run.layout, sum(1 for _ in plan.attempts))
             else:
@@ -230,6 +239,7 @@ class Controller:
                     raise StoreError(str(run.layout.run_json), "was there and is gone")
                 if plan is None:
                     continue
+                pay_at_end(self._config, self._session, run)
                 self._summaries.append((run, self._closed(run, self._without_skipped(plan))))
             except StoreError as error:
                 self._store_errors.append(error)

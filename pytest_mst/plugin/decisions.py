@@ -13,7 +13,6 @@ from pytest_mst.domain.plan import PlannedCase, RunPlan, ServerInfo, VariantInfo
 from pytest_mst.domain.resumption import ChangedCase, Decision, Resumption, ResumptionKind, Step
 from pytest_mst.domain.run import AttemptId, locator
 from pytest_mst.domain.score import TrialVerdict
-from pytest_mst.domain.write import WriteMode
 from pytest_mst.plugin.case_item import CaseItem
 from pytest_mst.plugin.eval_run import EvalRun
 from pytest_mst.plugin.keys import CASE
@@ -76,7 +75,7 @@ def decide_all(
     taken_up = session.taken_up
     assert taken_up is not None
     plan = taken_up.runs[run.name].plan
-    planned, modes = _by_place(plan), _modes(plan)
+    planned, variants_then = _by_place(plan), {one.name: one for one in plan.variants}
     folders = score_folders(run.layout)
     torn = sum(isinstance(line, TornLine) for line in read_journal(run.layout))
     torn += taken_up.half_written.get(run.name, 0)
@@ -103,10 +102,8 @@ def decide_all(
             if decision.step is not Step.KEEP and kept_for is not None:
                 decision = Decision(Step.KEEP, kept_for, fix=kept_for)
             decisions[attempt] = decision
-            before = stored.record.started_at if isinstance(stored, StoredAttempt) else None
-            case.again[trial] = Again(
-                decision, taken_up.stamp, before, modes.get(case.variant.name)
-            )
+            then = variants_then.get(case.variant.name)
+            case.again[trial] = _again(decision, taken_up.stamp, stored, then)
     resumption = _resumption(session, run, cases, decisions, torn)
     differing = [one for one in variants if one.name in other_tools]
     return replace(resumption, tools=tuple(_tools_changed(plan, differing)))
@@ -367,6 +364,7 @@ def _merged(stored: VariantInfo, today: VariantInfo | None, *, keeps_modes: bool
             tools_hash=then.tools_hash,
             tool_hashes=then.tool_hashes,
             write_mode=then.write_mode if keeps_modes else server.write_mode,
+            direct=then.direct if keeps_modes else server.direct,
         )
         servers.append(kept)
     return replace(today, servers=tuple(servers))
@@ -380,9 +378,13 @@ def _place(case: CaseItem) -> _Place:
     return case.variant.name, case.case.id
 
 
-def _modes(plan: RunPlan) -> dict[str, dict[str, WriteMode]]:
-    """Return the write mode of every server in every variant when the run was started."""
-    return {
-        variant.name: {server.label: server.write_mode for server in variant.servers}
-        for variant in plan.variants
-    }
+def _again(decision: Decision, stamp: str, stored: object, then: VariantInfo | None) -> Again:
+    """Return what a run that is taken up makes of an attempt, with what it was put to before."""
+    servers = then.servers if then is not None else ()
+    return Again(
+        decision,
+        stamp,
+        before=stored.record.started_at if isinstance(stored, StoredAttempt) else None,
+        modes={one.label: one.write_mode for one in servers} if then is not None else None,
+        direct=frozenset(one.label for one in servers if one.direct) if then is not None else None,
+    )

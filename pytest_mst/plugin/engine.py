@@ -12,9 +12,10 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
@@ -26,11 +27,14 @@ import pytest
 from pytest_mst.attempt.collect import FinishedAttempt
 from pytest_mst.attempt.load_check import check_evals
 from pytest_mst.attempt.prepared import PreparedEval
+from pytest_mst.attempt.started_servers import started_labels
 from pytest_mst.domain.eval_config import Variant
 from pytest_mst.domain.loaded import LoadedEval
 from pytest_mst.domain.run import AttemptId
 from pytest_mst.plugin.crew import CUT_SHORT_BOUND_S, Crew, Order, serve_crew
 from pytest_mst.proxy.hub import Hub
+from pytest_mst.proxy.started import StartedPrograms
+from pytest_mst.proxy.upstream_spec import UpstreamSpec
 
 _T = TypeVar("_T")
 
@@ -66,6 +70,8 @@ class Engine:
         """The attempts that pytest's loop will ask for next, in its order."""
         self.cut_body_short: Callable[[], None] | None = None
         """Cuts short the attempt whose client a test body runs, while there is one."""
+        self.allow_live = False
+        """Whether servers may be live."""
         self._on_wait = on_wait
         self._orders: dict[JobKey, Order] = {}
         """Of the attempts that were ordered and not yet handed out."""
@@ -74,8 +80,10 @@ class Engine:
         self._held_up = False
         """Attempts under way were to be cut short, and have not said yet that they were."""
         self._stack = ExitStack()
+        self._connections = ExitStack()
         self._portal: anyio.from_thread.BlockingPortal | None = None
         self._hub: Hub | None = None
+        self._programs: StartedPrograms | None = None
         self._crew: Crew | None = None
 
     def set_concurrency(self, concurrency: int) -> None:
@@ -89,15 +97,23 @@ class Engine:
         """The way into the background loop, which is started at the first use."""
         if self._portal is None:
             self._portal = self._stack.enter_context(anyio.from_thread.start_blocking_portal())
-            self._hub = self._stack.enter_context(self._portal.wrap_async_context_manager(Hub()))
         return self._portal
 
     @property
     def hub(self) -> Hub:
         """The servers' connections; they live in the background loop."""
-        _ = self.portal
-        assert self._hub is not None
+        if self._hub is None:
+            opened = self.portal.wrap_async_context_manager(Hub())
+            self._hub = self._connections.enter_context(opened)
         return self._hub
+
+    @property
+    def programs(self) -> StartedPrograms:
+        """The programs that servers have, started by this process; ended after the connections."""
+        if self._programs is None:
+            entered = self.portal.wrap_async_context_manager(StartedPrograms())
+            self._programs = self._stack.enter_context(entered)
+        return self._programs
 
     @property
     def crew(self) -> Crew:
@@ -105,6 +121,11 @@ class Engine:
         if self._crew is None:
             _, self._crew = self.portal.start_task(serve_crew, self.hub, self.concurrency)
         return self._crew
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether a client that will not end may keep the background loop from anything else."""
+        return self._held_up
 
     def call(self, function: Callable[..., Awaitable[_T]], *args: Any) -> _T:
         """Run an async function in the background loop and wait for it."""
@@ -114,12 +135,15 @@ class Engine:
         self,
         evals: Mapping[Path, tuple[LoadedEval, Sequence[Variant]]],
         objects: Mapping[str, object] = MappingProxyType({}),
+        *,
+        start: bool = False,
     ) -> dict[Path, PreparedEval]:
         """List the servers of evals and settle their write modes.
 
         Args:
             evals: the evals, each with its chosen variants.
             objects: live server objects in this process, by label.
+            start: whether the programs that servers have are to be started; else they are there.
 
         Raises:
             MstError: a server's writes are not accounted for, or a variable is not set.
@@ -127,7 +151,16 @@ class Engine:
         """
         if not evals:
             return {}
-        return self.call(check_evals, evals, self.hub, os.environ, objects)
+        has_some = any(started_labels(loaded.config) for loaded, _ in evals.values())
+        programs = self.programs if start and has_some else None
+        check = partial(check_evals, allow_live=self.allow_live)
+        return self.call(check, evals, self.hub, os.environ, objects, programs)
+
+    def keep_program_logs(self, specs: Callable[[], Iterable[UpstreamSpec]]) -> None:
+        """Have what programs write kept where servers of theirs want it, if any were started."""
+        if self._programs is not None:
+            for spec in specs():
+                self.call(self._programs.keep_log, spec)
 
     def hold(self, serve: Callable[..., Awaitable[Any]]) -> None:
         """Start what stays open in the background loop; return once it is ready.
@@ -261,7 +294,7 @@ class Engine:
             self._orders.clear()
 
     def close(self) -> None:
-        """End the background loop and every server with it. Safe to call twice.
+        """End the background loop and every server and program with it. Safe to call twice.
 
         Where an interrupted session is held up by a client that will not end, the process ends
         here instead: by now everything is written, and its servers end with it.
@@ -277,11 +310,21 @@ class Engine:
             sys.stderr.flush()
             os._exit(pytest.ExitCode.INTERRUPTED)
 
-    def _close(self) -> None:
+    def leave_to_workers(self) -> None:
+        """End the connections, since workers make the attempts; programs it started go on."""
         self.stop()
         if self._crew is not None:
             self.call(self._crew.end)
             self._crew = None
         self._orders.clear()
+        self._connections.close()
+        self._hub = None
+        if self._programs is None:
+            self._stack.close()
+            self._portal = None
+
+    def _close(self) -> None:
+        self.leave_to_workers()
         self._stack.close()
+        self._programs = None
         self._portal = None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pytest_mst.attempt.prepared import PreparedEval
 from pytest_mst.attempt.run_rules import NO_RULES, RunRules
+from pytest_mst.attempt.suspicious_tools import suspicious_reads
 from pytest_mst.attempt.write_modes import write_modes
 from pytest_mst.domain.eval_config import Variant
 from pytest_mst.domain.json_value import content_hash
@@ -118,6 +119,8 @@ def variant_info(
                 protocol=state.protocol,
                 name=state.name,
                 version=state.version,
+                direct=config.servers[label].direct,
+                suspicious=tuple(one.tool for one in suspicious_reads(tools)),
                 tool_hashes=tool_hashes(tools),
             )
         )

@@ -26,6 +26,7 @@ from pytest_mst.plugin.body import NotATrial, failure_before_end, is_assertion
 from pytest_mst.plugin.case_item import CaseItem
 from pytest_mst.plugin.session import EvalSession
 from pytest_mst.proxy.record import ObservedCall
+from pytest_mst.proxy.relay_front import RelayCommand
 
 
 def finished_trial(session: EvalSession, case: CaseItem) -> FinishedTrial:
@@ -245,6 +246,36 @@ class ProxyView:
         live = self._open()
         self._case.looked.note(Evidence.CALLED)  # its client has the results in hand
         return bridged_transport(live.session.engine.portal, live.boundary, server)
+
+    def url(self, server: str) -> str:
+        """Return the address of one server behind the proxy, for a program of the body's own.
+
+        It speaks streamable HTTP on loopback until the attempt ends. Whoever knows it is let in:
+        hand it over in the program's environment or on its standard input, not in its arguments,
+        which other users of the machine can see.
+
+        Raises:
+            KeyError: there is no server of that label.
+
+        """
+        live = self._open()
+        self._case.looked.note(Evidence.CALLED)  # what the program says comes back to the body
+        url: str = live.session.engine.submit(live.boundary.url, server)
+        return url
+
+    def command(self, server: str) -> RelayCommand:
+        """Return a command that is one server, for programs that start their servers themselves.
+
+        Its `env` is to be added to the program's own.
+
+        Raises:
+            KeyError: there is no server of that label.
+
+        """
+        live = self._open()
+        self._case.looked.note(Evidence.CALLED)  # as with `url`
+        command: RelayCommand = live.session.engine.submit(live.boundary.command, server)
+        return command
 
     def _open(self) -> LiveCase:
         if self._live is None:

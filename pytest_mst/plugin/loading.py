@@ -25,6 +25,7 @@ from pytest_mst.domain.errors import (
 from pytest_mst.domain.eval_config import Variant
 from pytest_mst.domain.loaded import LoadedCase, LoadedEval
 from pytest_mst.eval_files.load import load_eval
+from pytest_mst.plugin.debts import pay_before_all
 from pytest_mst.plugin.discover import Selected, selected_evals
 from pytest_mst.plugin.engine import Engine
 from pytest_mst.plugin.options import Settings
@@ -74,7 +75,9 @@ def load_session(config: pytest.Config, progress: Progress) -> EvalSession:
         concurrency(settings, [one.config for one in loaded.values()], workers=1), progress.tick
     )
     config.add_cleanup(engine.close)
-    prepared = engine.load_check({path: pair for path, pair in chosen.items() if pair[1]})
+    engine.allow_live = settings.may_be_live
+    to_check = {path: pair for path, pair in chosen.items() if pair[1]}
+    prepared = engine.load_check(to_check, start=True)
     session = start_session(config, prepared, selected, engine, taken_up)
     if taken_up is not None and not (config.option.collectonly or config.option.setupplan):
         for name in taken_up.runs:
@@ -101,6 +104,8 @@ def reopen(config: pytest.Config, session: EvalSession, name: str) -> None:
     taken_up.journals[name] = JournalTail(run.layout, from_now=True).position
     taken_up.half_written[name] = remove_half_written(run.layout.run_dir)
     store_lost(run.writer, taken_up.runs[name].plan)
+    if taken_up.kind == "resume":
+        pay_before_all(config, session, run)
 
 
 def shown_path(config: pytest.Config, path: Path) -> str:

@@ -6,8 +6,10 @@ import pytest
 
 from pytest_mst.attempt.job import Target
 from pytest_mst.attempt.prepared import PreparedEval
+from pytest_mst.attempt.write_modes import write_modes
 from pytest_mst.domain.errors import MarkerError, MstError, SelectionError
 from pytest_mst.domain.eval_config import Variant
+from pytest_mst.domain.write import WriteMode
 from pytest_mst.plugin.case_item import TARGET_FIXTURES, CaseItem
 from pytest_mst.plugin.discover import config_path
 from pytest_mst.plugin.eval_run import EvalRun, module_eval_name, source_of
@@ -90,7 +92,7 @@ def equip(item: pytest.Function) -> None:
         prepared=prepared,
         fixtures=requested,
         may_skip=_may_skip(item),
-        shared_key=_shared_key(item, overridden, variant),
+        shared_key=_shared_key(item, overridden, variant, marks),
     )
 
 
@@ -151,6 +153,7 @@ def _check(node: pytest.Item, marks: Marked, prepared: PreparedEval | None) -> N
     if prepared is None:
         return
     config = prepared.loaded.config
+    _check_not_live(node, marks, prepared)
     names = [one.name for one in config.variants_or_default]
     for name in marks.variants:
         if name not in names:
@@ -162,6 +165,25 @@ def _check(node: pytest.Item, marks: Marked, prepared: PreparedEval | None) -> N
         if label is not None and label not in config.servers and not overridden:
             option = f"{node.nodeid}: @pytest.mark.writes(server=)"
             raise SelectionError(option, label, list(config.servers))
+
+
+def _check_not_live(node: pytest.Item, marks: Marked, prepared: PreparedEval) -> None:
+    """Refuse a write case whose writes would really be made, and by nobody be checked."""
+    if marks.writes is None and not marks.declared_writes:
+        return
+    loaded, session = prepared.loaded, node.config.stash[SESSION]
+    for variant in session.variants(loaded.config):
+        modes = write_modes(loaded, variant, prepared.servers)
+        live = [label for label, mode in modes.items() if mode is WriteMode.LIVE]
+        if live and (not marks.variants or variant.name in marks.variants):
+            raise MarkerError(
+                node.nodeid,
+                "writes",
+                f"is on a test whose server {live[0]!r} is live by variant {variant.name!r}, and "
+                "a test function has no outcome checks",
+                "write the case in an eval file, with `expected.outcome`, or name variants that "
+                "stop writes in @pytest.mark.mst(variants=)",
+            )
 
 
 def _variant(item: pytest.Function, prepared: PreparedEval | None) -> Variant:
@@ -196,7 +218,7 @@ def _case_id(item: pytest.Function, variant: Variant) -> str:
 
 
 def _shared_key(
-    item: pytest.Function, overridden: dict[str, object], variant: Variant
+    item: pytest.Function, overridden: dict[str, object], variant: Variant, marks: Marked
 ) -> tuple[object, ...] | None:
     """Return what tells items apart whose fixtures give them different targets.
 
@@ -209,7 +231,9 @@ def _shared_key(
         return None
     module = item.getparent(pytest.Module)
     defined_by = tuple(sorted(map(id, overridden.values())))
-    return (module, variant.name, defined_by, fixture_parameters(item, VARIANT_FIXTURE))
+    makes_writes = marks.declared_writes or marks.writes is not None  # no live server is for it
+    parameters = fixture_parameters(item, VARIANT_FIXTURE)
+    return (module, marks.config, variant.name, defined_by, parameters, makes_writes)
 
 
 def choose(session: EvalSession, items: list[pytest.Item]) -> list[pytest.Item]:

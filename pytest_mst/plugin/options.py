@@ -54,6 +54,15 @@ def add_options(parser: pytest.Parser) -> None:
         else:
             parser.addini(f"mst_{name}", help_text, type="string", default="")
     _add_resume_options(group)
+    group.addoption(
+        "--allow-live-writes",
+        action="store_true",
+        default=None,
+        dest="mst_allow_live_writes",
+        help="let servers with `writes: {label: live}` really write; a run is not finished with "
+        "live writes unless it is given again",
+    )
+    parser.addini("mst_allow_live_writes", "as --allow-live-writes", type="bool", default=False)
 
 
 def _add_resume_options(group: pytest.OptionGroup) -> None:
@@ -135,6 +144,8 @@ class Settings:
     """Which run to grade again."""
     fixed: bool = False
     strict_tools: bool = False
+    allow_live_writes: bool = False
+    """Whether servers may be live. Never restored with a run: each session is asked anew."""
 
     @classmethod
     def of(cls, config: pytest.Config) -> Settings:
@@ -164,7 +175,16 @@ class Settings:
             grade=config.getoption("mst_grade"),
             fixed=config.getoption("mst_fixed"),
             strict_tools=config.getoption("mst_strict_tools"),
+            allow_live_writes=bool(
+                config.getoption("mst_allow_live_writes")
+                or _setting(config, "mst_allow_live_writes")
+            ),
         )
+
+    @property
+    def may_be_live(self) -> bool:
+        """Whether an eval with live servers is no mistake: it was allowed, or nothing is run."""
+        return self.allow_live_writes or self.grade is not None
 
     @property
     def takes_up(self) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_mst.attempt.job import Target
+from pytest_mst.attempt.started_servers import check_is_started
 from pytest_mst.attempt.target import target_of
 from pytest_mst.clients.registry import as_client
 from pytest_mst.domain.ending import Broke, InfrastructureError
@@ -86,6 +87,7 @@ def _target(
     if case.prepared is not None and case.prepared.loaded is loaded:
         prepared = case.prepared
     else:
+        check_is_started(loaded, [one.loaded for one in session.prepared.values()])
         checked = session.engine.load_check({loaded.path: (loaded, [variant])}, objects)
         prepared = checked[loaded.path]
     case.run.take_in(prepared, os.environ)
@@ -95,7 +97,7 @@ def _target(
         else session.client(loaded.config, variant)
     )
     layout = case.run.layout
-    return target_of(
+    target = target_of(
         prepared,
         variant,
         chosen,
@@ -104,6 +106,13 @@ def _target(
         objects=objects,
         run=case.run.name,
     )
+    if target.live is not None and (case.declared_writes or case.case.expected.writes is not None):
+        msg = (
+            "a server is live, and a test function that makes writes has no outcome checks; state "
+            "`planned` or `simulated` for it, or write the case in an eval file"
+        )
+        raise TypeError(msg)
+    return target
 
 
 def _loaded(session: EvalSession, case: CaseItem, item: pytest.Item, config: Any) -> LoadedEval:

@@ -71,6 +71,8 @@ class _Watched:
                 case "ended":
                     self.under_way.pop(line.id, None)
                     self.ended += 1
+                case "owes" | "paid":
+                    pass  # of the attempt's surroundings
                 case _:
                     assert_never(line.kind)
 

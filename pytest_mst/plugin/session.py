@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from pytest_mst.attempt.again import make, make_broken
 from pytest_mst.attempt.collect import FinishedAttempt
+from pytest_mst.attempt.direct import DirectListings
 from pytest_mst.attempt.gates import Gates
 from pytest_mst.attempt.job import Target
+from pytest_mst.attempt.load_check import upstream_specs
 from pytest_mst.attempt.prepared import PreparedEval, servers_from_json, servers_to_json
 from pytest_mst.attempt.run_rules import RunRules
+from pytest_mst.attempt.started_servers import check_is_started, started_labels
 from pytest_mst.attempt.target import target_of
 from pytest_mst.clients.client import Client
 from pytest_mst.clients.registry import client_named
@@ -26,6 +30,7 @@ from pytest_mst.domain.ending import InfrastructureFailure
 from pytest_mst.domain.errors import EvalFileError
 from pytest_mst.domain.eval_config import EvalConfig, Variant
 from pytest_mst.domain.loaded import LoadedEval
+from pytest_mst.domain.plan import RunPlan
 from pytest_mst.domain.run import utc_text
 from pytest_mst.eval_files.load import load_eval
 from pytest_mst.eval_files.serialise import loaded_from_json, loaded_to_json
@@ -36,6 +41,7 @@ from pytest_mst.plugin.eval_run import EvalRun, run_id_for
 from pytest_mst.plugin.options import DEFAULT_CONCURRENCY, Settings
 from pytest_mst.plugin.progress import Progress
 from pytest_mst.plugin.taken_up import TakenUp, taken_up_from_json
+from pytest_mst.proxy.upstream_spec import UpstreamSpec
 from pytest_mst.store.append import RunWriter
 from pytest_mst.store.backoff import Backoffs
 from pytest_mst.store.layout import RunLayout
@@ -93,6 +99,7 @@ class EvalSession:
                 backoffs=Backoffs(layout.backoff_dir),
                 run_id=layout.run_id,
                 gates=Gates(Stops(writer)),
+                listings=DirectListings(),
             )
             run = EvalRun(name, layout.run_id, self.created_at, layout, writer, rules)
             self.runs[name] = run
@@ -164,10 +171,33 @@ class EvalSession:
         if found is None:
             loaded = load_eval(path, environ=os.environ, needs_cases=False)
             check_names([*(one.loaded for one in self.prepared.values()), loaded])
+            check_is_started(loaded, [one.loaded for one in self.prepared.values()])
             variants = self.variants(loaded.config)
             found = self.engine.load_check({path: (loaded, variants)})[path]
             self.prepared[path] = found
         return found
+
+    def keep_program_logs(self, run: EvalRun, plan: RunPlan) -> None:
+        """Have what the programs of a run's servers write kept in its folder, if we started any.
+
+        Args:
+            run: the run; its plan is written down.
+            plan: its plan.
+
+        """
+        evals = run.prepared or list(self.prepared.values())
+
+        def specs() -> Iterator[UpstreamSpec]:
+            for variant, one in product(plan.variants, evals):
+                labels = started_labels(one.loaded.config) & {
+                    server.label for server in variant.servers
+                }
+                log_path = partial(run.layout.server_log, variant.name)
+                yield from upstream_specs(
+                    one.loaded, sorted(labels), os.environ, log_path=log_path
+                ).values()
+
+        self.engine.keep_program_logs(specs)
 
     def store_failure(
         self,

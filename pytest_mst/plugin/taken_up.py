@@ -18,6 +18,7 @@ from pytest_mst.domain.run import AttemptId, utc_text
 from pytest_mst.eval_files.load import load_eval
 from pytest_mst.plugin.discover import selected_evals, starts_of
 from pytest_mst.plugin.options import NEWEST, Settings
+from pytest_mst.store.debts import owed_cleanups
 from pytest_mst.store.find import damaged_runs, find_runs, run_in, run_named
 from pytest_mst.store.journal_tail import JournalTail
 from pytest_mst.store.read import read_document
@@ -190,6 +191,8 @@ def _is_finished(run: StoredRun) -> bool:
     if run.document.get("finishedAt") is None:
         return False
     try:
+        if owed_cleanups(run.layout):
+            return False
         summary = read_document(run.layout.summary_json)
     except StoreError:
         return False

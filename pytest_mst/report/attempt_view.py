@@ -12,6 +12,7 @@ from pytest_mst.domain.ending import InfrastructureFailure
 from pytest_mst.domain.errors import StoreError
 from pytest_mst.domain.run import AttemptId, locator
 from pytest_mst.domain.stop import Stop
+from pytest_mst.report.owed import OwedCleanup, owed_by
 from pytest_mst.store.find import FoundAttempt
 from pytest_mst.store.journal import JournalLine, begun
 from pytest_mst.store.layout import RunLayout
@@ -61,6 +62,8 @@ class AttemptView:
     """Of the run: why attempts of it were not begun."""
     problems: tuple[str, ...] = ()
     """What could not be read."""
+    owed: tuple[OwedCleanup, ...] = ()
+    """The cleanups that it, or an earlier go at it, still owes."""
     also_in: tuple[Path, ...] = ()
     """Other folders that hold an attempt of this locator, as copies of a run do."""
 
@@ -96,6 +99,7 @@ def attempt_view(found: Sequence[FoundAttempt]) -> AttemptView:
 
     stored: Stored | None = tried(lambda: read_attempt(layout, id_), None)
     under_way: dict[AttemptId, JournalLine] = tried(lambda: begun(layout), {})
+    owed: tuple[OwedCleanup, ...] = tried(lambda: owed_by(layout), ())
     return AttemptView(
         run=first.run,
         id=id_,
@@ -105,6 +109,7 @@ def attempt_view(found: Sequence[FoundAttempt]) -> AttemptView:
         earlier=tried(lambda: _earlier(layout, id_, stored), ()),
         logs=tuple(_logs(first.run, id_.variant, stored)),
         stops=tried(lambda: read_stops(layout), ()),
+        owed=tuple(one for one in owed if one.debt.id == id_),
         problems=tuple(problems),
         also_in=tuple(one.layout.run_dir for one in others),
     )

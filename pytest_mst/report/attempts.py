@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_mst.domain.ending import Broke, Ending, InfrastructureFailure
 from pytest_mst.domain.errors import StoreError
+from pytest_mst.domain.json_value import JsonValue, json_equal
 from pytest_mst.domain.plan import PlannedCase, RunPlan
 from pytest_mst.domain.run import AttemptId, locator
 from pytest_mst.domain.score import (
@@ -15,6 +16,7 @@ from pytest_mst.domain.score import (
     GraderFailure,
     TrialVerdict,
 )
+from pytest_mst.domain.write import WriteEntry, unclassified_calls
 from pytest_mst.store.journal import JournalLine, TornLine, begun
 from pytest_mst.store.layout import RunLayout
 from pytest_mst.store.read import (
@@ -30,15 +32,45 @@ from pytest_mst.store.supersede import replaced_attempts, superseded_stamps
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call as lists of writes show it."""
+    """A call as lists of writes show it: of a dispatcher's call, its target."""
 
     server: str | None
     tool: str
-    arguments: object
+    arguments: JsonValue
+    via: tuple[str, str] | None = None
+    """Server and tool of the dispatcher whose target it is."""
+
+    @classmethod
+    def of(cls, entry: WriteEntry) -> Call:
+        """Return the call that an entry of the write record is of."""
+        via = None if entry.target is None else (entry.server, entry.tool)
+        return cls(*entry.effective, via)
+
+    @property
+    def name(self) -> str:
+        """Server and tool, behind those of its dispatcher; text from outside, not yet safe.
+
+        A target on the server that was called is named without it once more.
+        """
+        if self.via is None:
+            return _named(self.server, self.tool)
+        server = None if self.server == self.via[0] else self.server
+        return f"{_named(*self.via)} -> {_named(server, self.tool)}"
 
     def to_json(self) -> dict[str, object]:
         """Write the call as stored runs hold it."""
-        return {"server": self.server, "tool": self.tool, "arguments": self.arguments}
+        stored: dict[str, object] = {
+            "server": self.server,
+            "tool": self.tool,
+            "arguments": self.arguments,
+        }
+        if self.via is not None:
+            stored["via"] = {"server": self.via[0], "tool": self.via[1]}
+        return stored
+
+
+def _named(server: str | None, tool: str) -> str:
+    return tool if server is None else f"{server}.{tool}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +90,12 @@ class AttemptRow:
     """Recorded calls that may have written, and nobody can tell."""
     refused: tuple[Call, ...] = ()
     """Recorded calls that their server itself would have refused."""
+    unparsed: tuple[Call, ...] = ()
+    """Recorded calls of dispatchers whose targets could not be read."""
     unclassified_calls: int = 0
     """How many there were; of some there is no more than this number."""
+    compared: bool | None = None
+    """Whether its trace could be compared with its record; `None` where that is not stored."""
     wrote: bool = False
     """Whether it made a write, of whatever kind."""
     replaced: tuple[Ending, ...] = ()
@@ -86,8 +122,8 @@ def stored_row(stored: StoredAttempt) -> AttemptRow:
     agreement = stored.agreement or {}
     entries = stored.writes.entries
     unrecorded = _calls(agreement.get("unrecordedWrites"))
-    unclassified = tuple(Call(*entry.effective) for entry in entries if entry.unclassified)
-    counted = agreement.get("unclassifiedCalls")
+    unclassified = tuple(Call.of(entry) for entry in entries if entry.unclassified)
+    counted, checked = agreement.get("unclassifiedCalls"), agreement.get("checked")
     outcomes = stored.outcomes
     if stored.writes.torn:
         lines = ", ".join(str(torn.line) for torn in stored.writes.torn)
@@ -98,11 +134,13 @@ def stored_row(stored: StoredAttempt) -> AttemptRow:
         locator=stored.locator,
         ending=stored.ending,
         outcomes=outcomes,
-        unreported=_calls(agreement.get("unreportedWrites")),
+        unreported=_recorded(agreement.get("unreportedWrites"), entries),
         unrecorded=unrecorded,
         unclassified=unclassified,
-        refused=tuple(Call(*entry.effective) for entry in entries if entry.refused is not None),
-        unclassified_calls=counted if isinstance(counted, int) else len(unclassified),
+        refused=tuple(Call.of(entry) for entry in entries if entry.refused is not None),
+        unparsed=tuple(Call.of(entry) for entry in entries if entry.unparsed),
+        unclassified_calls=counted if isinstance(counted, int) else unclassified_calls(entries),
+        compared=checked if isinstance(checked, bool) else None,
         wrote=bool(entries or stored.writes.torn or unrecorded),
     )
 
@@ -122,10 +160,11 @@ def cut_short_row(run_id: str, attempt: AttemptId, reason: str, writes: WriteRec
         id=attempt,
         locator=locator(run_id, attempt),
         ending=InfrastructureFailure(Broke.COLLECTION, reason, retryable=True),
-        unreported=tuple(Call(*entry.effective) for entry in writes.entries),
-        unclassified=tuple(Call(*one.effective) for one in writes.entries if one.unclassified),
-        refused=tuple(Call(*one.effective) for one in writes.entries if one.refused is not None),
-        unclassified_calls=sum(one.unclassified for one in writes.entries),
+        unreported=tuple(Call.of(entry) for entry in writes.entries),
+        unclassified=tuple(Call.of(one) for one in writes.entries if one.unclassified),
+        refused=tuple(Call.of(one) for one in writes.entries if one.refused is not None),
+        unparsed=tuple(Call.of(one) for one in writes.entries if one.unparsed),
+        unclassified_calls=unclassified_calls(writes.entries),
         wrote=bool(writes.entries or writes.torn),
     )
 
@@ -185,6 +224,24 @@ def _writes(layout: RunLayout, attempt: AttemptId) -> WriteRecord:
         return read_writes(layout, attempt)
     except StoreError as error:
         return WriteRecord(torn=(TornLine(1, error.problem),))
+
+
+def _recorded(stored: object, entries: Sequence[WriteEntry]) -> tuple[Call, ...]:
+    """Read the recorded calls that a stored agreement lists, with what it leaves out of them."""
+    left = [Call.of(entry) for entry in entries]
+    found = []
+    for call in _calls(stored):
+        same = next((one for one in left if _is_same(one, call)), None)
+        if same is not None:
+            left.remove(same)
+        found.append(same or call)
+    return tuple(found)
+
+
+def _is_same(one: Call, other: Call) -> bool:
+    return (one.server, one.tool) == (other.server, other.tool) and json_equal(
+        one.arguments, other.arguments
+    )
 
 
 def _calls(stored: object) -> tuple[Call, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from pytest_mst.domain.ending import ending_to_json
@@ -12,7 +13,7 @@ from pytest_mst.domain.evidence import Evidence
 from pytest_mst.domain.plan import RunPlan
 from pytest_mst.domain.score import CaseVerdict, GraderFailure
 from pytest_mst.domain.stop import Stop
-from pytest_mst.report.attempts import AttemptRow
+from pytest_mst.report.attempts import AttemptRow, Call
 from pytest_mst.report.summary import CaseRow, Figures, RunSummary, VariantRow
 from pytest_mst.store.layout import RUN_FORMAT, RunLayout
 from pytest_mst.store.scores import by_grader, score_to_json
@@ -98,11 +99,18 @@ def run_document(
     return document
 
 
-def results_head(plan: RunPlan) -> dict[str, object]:
+def results_head(
+    plan: RunPlan, unattributed: Mapping[str, Sequence[Call]] = MappingProxyType({})
+) -> dict[str, object]:
     """Return the fields of `results.json` other than its cases.
 
     Skipped cases are named here: they are outside the ledger, and no reader may take one for a
-    case that did not pass.
+    case that did not pass. So are the writes that are no attempt's.
+
+    Args:
+        plan: the run's plan.
+        unattributed: writes over connections that attempts shared, by variant.
+
     """
     return {
         "format": RUN_FORMAT,
@@ -113,6 +121,11 @@ def results_head(plan: RunPlan) -> dict[str, object]:
             for case in plan.cases
             if case.skip is not None
         ],
+        "unattributedWrites": {
+            variant: [call.to_json() for call in calls]
+            for variant, calls in unattributed.items()
+            if calls
+        },
     }
 
 
@@ -170,6 +183,8 @@ def summary_document(
         "variants": [_variant(variant) for variant in summary.variants],
         "metrics": list(metrics),
     }
+    if summary.owed:
+        document["owedCleanups"] = [one.to_json() for one in summary.owed]
     if cost_usd is not None:
         document["costUsd"] = cost_usd
     return document
@@ -191,6 +206,8 @@ def _variant(variant: VariantRow) -> dict[str, object]:
         "name": variant.name,
         **_figures(variant.figures),
         "unguarded": variant.unguarded,
+        "live": list(variant.live),
+        "unattributedWrites": [call.to_json() for call in variant.unattributed],
         "metrics": [],
     }
 
@@ -203,6 +220,7 @@ def _figures(figures: Figures) -> dict[str, object]:
         "trialPassRate": figures.trial_pass_rate,
         "evidence": _label(figures.evidence),
         "unclassifiedCalls": figures.unclassified_calls,
+        "unparsedCalls": figures.unparsed_calls,
     }
 
 
@@ -213,12 +231,15 @@ def _trial(attempt: AttemptRow) -> dict[str, object]:
         "locator": attempt.locator,
         "ending": None if attempt.ending is None else ending_to_json(attempt.ending),
         "verdict": None if verdict is None else verdict.value,
+        "evidence": _label(attempt.graded.evidence),
         "scores": {
             grader: score_to_json(score) for grader, score in by_grader(attempt.outcomes).items()
         },
         "unreportedWrites": [call.to_json() for call in attempt.unreported],
         "unrecordedWrites": [call.to_json() for call in attempt.unrecorded],
         "unclassifiedCalls": attempt.unclassified_calls,
+        "unparsedCalls": len(attempt.unparsed),
+        "agreementChecked": attempt.compared,
     }
     failures = {
         outcome.grader: outcome.reason

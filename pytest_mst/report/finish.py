@@ -9,7 +9,7 @@ from pytest_mst.domain.errors import StoreError
 from pytest_mst.domain.plan import RunPlan
 from pytest_mst.domain.run import AttemptId
 from pytest_mst.domain.stored_field import text_field
-from pytest_mst.report.attempts import AttemptRow, disk_rows
+from pytest_mst.report.attempts import AttemptRow, Call, disk_rows
 from pytest_mst.report.documents import (
     Circumstances,
     Phases,
@@ -19,8 +19,10 @@ from pytest_mst.report.documents import (
     run_document,
     summary_document,
 )
+from pytest_mst.report.owed import owed_by
 from pytest_mst.report.summary import CaseRow, RunSummary, case_row, run_summary
 from pytest_mst.store.append import RunWriter
+from pytest_mst.store.connections import unattributed_writes
 from pytest_mst.store.journal import JournalLine
 from pytest_mst.store.layout import RunLayout
 from pytest_mst.store.read import read_document
@@ -63,8 +65,10 @@ def finish_run(
             if row.verdict is not None:
                 yield case_document(row, attempts)
 
-    writer.results(results_head(plan), cases())
-    summary = replace(run_summary(plan, rows), stops=read_stops(writer.layout))
+    nobodys = _unattributed(plan, writer.layout)
+    writer.results(results_head(plan, nobodys), cases())
+    owed, stops = owed_by(writer.layout), read_stops(writer.layout)
+    summary = replace(run_summary(plan, rows, nobodys), stops=stops, owed=owed)
     writer.summary(summary_document(summary, timestamp=finished_at))
     phases = Phases.of(summary)
     writer.run_json(
@@ -105,4 +109,17 @@ def read_run(
 
     """
     rows = [case_row(case, attempts) for case, attempts in disk_rows(plan, layout, reported)]
-    return replace(run_summary(plan, rows), stops=read_stops(layout))
+    nobodys = _unattributed(plan, layout)
+    return replace(run_summary(plan, rows, nobodys), stops=read_stops(layout), owed=owed_by(layout))
+
+
+def _unattributed(plan: RunPlan, layout: RunLayout) -> dict[str, tuple[Call, ...]]:
+    """Read the writes of each variant over shared connections that are no attempt's."""
+    found = {one.name: unattributed_writes(layout, one.name) for one in plan.variants}
+    return {
+        variant: (
+            *(Call.of(entry) for entry in record.entries),
+            *(Call(None, "unreadable", {"problem": torn.problem}) for torn in record.torn),
+        )
+        for variant, record in found.items()
+    }

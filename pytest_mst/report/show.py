@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from pytest_mst.domain.ending import Ending, InfrastructureFailure, Trial
+from pytest_mst.domain.outcome import OutcomeReading
 from pytest_mst.domain.score import GradeOutcome, GraderFailure, Score, Unknown
 from pytest_mst.domain.trace import Trace, TraceEvent
 from pytest_mst.domain.write import WriteEntry
@@ -14,6 +15,8 @@ from pytest_mst.report.attempt_view import (
     AttemptView,
     ServerLogTail,
 )
+from pytest_mst.report.attempts import stored_row
+from pytest_mst.report.pair_lines import pair_lines, stored_pairs
 from pytest_mst.report.text import shown
 from pytest_mst.report.tries import retry_lines
 from pytest_mst.store.encode import encode
@@ -46,6 +49,7 @@ def attempt_lines(view: AttemptView, run_dir_shown: str) -> list[str]:
             lines += _stored(stored)
         case _:
             assert_never(view.stored)
+    lines += _cleanups(view)
     lines += _writes(view.writes)
     if isinstance(view.stored, StoredAttempt):
         lines += _section("scores", _scores(view.stored.outcomes)) or ["scores: none"]
@@ -80,16 +84,43 @@ def _stored(stored: StoredAttempt) -> Iterator[str]:
     started = f"started {shown(record.started_at)}, " if record.started_at else ""
     yield f"dataset {shown(record.dataset)}, {started}took {record.duration_ms / 1000:g} s"
     yield from _ending(stored.ending)
-    verdict = stored.graded.verdict
-    if verdict is not None:
-        yield f"verdict: {verdict.value}"
+    yield from _verdict(stored)
     if stored.grading_error is not None:
         yield from _section("grading error", _text(stored.grading_error))
     yield from _section("tries", retry_lines(record.tries))
+    yield from _section("read after it ended", [_reading(one) for one in record.outcome])
     if record.trace is None:
         yield "trace: none"
     else:
         yield from _trace(record.trace)
+
+
+def _cleanups(view: AttemptView) -> Iterator[str]:
+    """Say what is still to be cleaned up, and what was when the attempt ended."""
+    for one in view.owed:
+        wrote_as = shown(one.debt.trial_id)
+        yield from _headed(f"not cleaned up, what was written as {wrote_as}", one.reason)
+    record = view.stored.record if isinstance(view.stored, StoredAttempt) else None
+    if record is None or record.cleanup_error is None:
+        return
+    if all(one.debt.trial_id != record.trial_id for one in view.owed):
+        yield from _headed("cleaned up later; when it ended it failed", record.cleanup_error)
+
+
+def _reading(reading: OutcomeReading) -> str:
+    asked = f"{_tool(reading.server, reading.tool)} {_value(reading.arguments)}"
+    tries = f" ({reading.tries} times in {reading.waited_ms} ms)" if reading.tries > 1 else ""
+    if reading.result is None:
+        return f"{asked}{tries}: {shown(reading.error or 'no result', _VALUE_CHARS)}"
+    return f"{asked}{tries}: {_value(reading.result)}"
+
+
+def _verdict(stored: StoredAttempt) -> Iterator[str]:
+    """Say a trial's verdict, and how far it can be trusted where it is about writes."""
+    graded = stored.graded
+    if graded.verdict is not None:
+        level = "" if graded.evidence is None else f", evidence {graded.evidence.label}"
+        yield f"verdict: {graded.verdict.value}{level}"
 
 
 def _ending(ending: Ending) -> Iterator[str]:
@@ -149,6 +180,8 @@ def _write(entry: WriteEntry) -> Iterator[str]:
         yield f"   target: {_tool(target.server, target.tool)} {_value(target.arguments)}"
     if entry.refused is not None:
         yield f"   refused: {entry.refused}"
+    if entry.unparsed:
+        yield "   unparsed: what the dispatcher was to run cannot be read"
     if entry.unclassified:
         yield "   unclassified: it was forwarded and may have written"
     yield f"   reply: {_value(entry.reply)}"
@@ -177,8 +210,14 @@ def _agreement(stored: StoredAttempt) -> Iterator[str]:
     agreement = stored.agreement
     if agreement is None:
         return
-    left = [*_left(agreement, "unreportedWrites", "unreported write")]
+    left = [
+        f"unreported write: {shown(call.name)} {_value(call.arguments)}"
+        for call in stored_row(stored).unreported
+    ]
     left += _left(agreement, "unrecordedWrites", "unrecorded write")
+    left += pair_lines(stored_pairs(agreement))
+    left += _left(agreement, "unattributedWrites", "unattributed write")
+    left += _left(agreement, "contestedCalls", "call that other traces claim, too")
     if agreement.get("unclassifiedCalls"):
         left.append(f"unclassified calls: {_value(agreement['unclassifiedCalls'])}")
     if agreement.get("checked") is not True:
@@ -216,9 +255,7 @@ def _replaced(earlier: Sequence[Replaced]) -> Iterator[str]:
 
 def _earlier(stored: StoredAttempt) -> Iterator[str]:
     yield from _ending(stored.ending)
-    verdict = stored.graded.verdict
-    if verdict is not None:
-        yield f"verdict: {verdict.value}"
+    yield from _verdict(stored)
     yield from _section("tries", retry_lines(stored.record.tries))
     yield from _section("scores", _scores(stored.outcomes))
 

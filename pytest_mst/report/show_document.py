@@ -122,6 +122,9 @@ def _record(record: AttemptRecord) -> dict[str, object]:
         "ending": ending_to_json(record.ending),
         "gradingError": record.grading_error,
         "tries": [one.to_json() for one in record.tries],
+        "trialId": record.trial_id or None,
+        "outcome": [one.to_json() for one in record.outcome],
+        "cleanupError": record.cleanup_error,
         "trace": None if record.trace is None else record.trace.to_json(),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
 from pytest_mst.domain.ending import Ending, InfrastructureFailure
@@ -13,10 +14,11 @@ from pytest_mst.domain.plan import PlannedCase, RunPlan
 from pytest_mst.domain.score import CaseVerdict, Ledger, TrialVerdict, case_verdict
 from pytest_mst.domain.stop import Stop
 from pytest_mst.report.attempts import AttemptRow, Call
+from pytest_mst.report.owed import OwedCleanup
 from pytest_mst.report.reasons import Reason, reasons
 from pytest_mst.store.encode import encode
 
-FindingKind: TypeAlias = Literal["unreported", "unrecorded", "unclassified", "refused"]
+FindingKind: TypeAlias = Literal["unreported", "unrecorded", "unclassified", "refused", "unparsed"]
 FINDING_KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 KEPT_FINDINGS = 20
 """How many findings of one kind are kept of a case, and of a run."""
@@ -30,6 +32,8 @@ class Finding:
     kind: FindingKind
     server: str | None
     tool: str
+    name: str
+    """Server and tool, behind those of its dispatcher; text from outside, too."""
     arguments: str
     """As JSON text, cut where it is long; text from outside, not yet safe to show."""
     case: str
@@ -78,6 +82,7 @@ class CaseRow:
     unguarded: bool = False
     """Whether it is a write case, and nobody knows what became of its writes."""
     unclassified_calls: int = 0
+    unparsed_calls: int = 0
     findings: tuple[Finding, ...] = ()
     """The first `KEPT_FINDINGS` of each kind."""
     finding_counts: Mapping[FindingKind, int] = field(default_factory=dict)
@@ -101,6 +106,7 @@ class Figures:
     evidence: Evidence | None
     """The lowest level among the complete write cases, which the pass rate rests on."""
     unclassified_calls: int
+    unparsed_calls: int
 
     @property
     def pass_rate(self) -> float | None:
@@ -121,6 +127,10 @@ class VariantRow:
     figures: Figures
     unguarded: bool
     """Whether nobody knows what became of the writes to one of its servers."""
+    live: tuple[str, ...] = ()
+    """The labels of its servers whose writes are really made."""
+    unattributed: tuple[Call, ...] = ()
+    """Writes over a connection that its attempts shared, of which nobody knows whose they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +148,8 @@ class RunSummary:
     finding_counts: Mapping[FindingKind, int]
     stops: tuple[Stop, ...] = ()
     """Why attempts were not begun, one for each closed gate."""
+    owed: tuple[OwedCleanup, ...] = ()
+    """Attempts that were not cleaned up after."""
 
     @property
     def replaced(self) -> Mapping[str, int]:
@@ -173,24 +185,43 @@ def case_row(case: PlannedCase, attempts: Sequence[AttemptRow]) -> CaseRow:
         write_case=write_case,
         unguarded=case.unguarded and write_case,
         unclassified_calls=unclassified,
+        unparsed_calls=counts["unparsed"],
         findings=_first_of_each_kind(found),
         finding_counts=counts,
         replaced=Counter(_broke(ending) for attempt in attempts for ending in attempt.replaced),
     )
 
 
-def run_summary(plan: RunPlan, rows: Sequence[CaseRow]) -> RunSummary:
-    """Work out the figures of a run from its cases."""
+def run_summary(
+    plan: RunPlan,
+    rows: Sequence[CaseRow],
+    unattributed: Mapping[str, tuple[Call, ...]] = MappingProxyType({}),
+) -> RunSummary:
+    """Work out the figures of a run from its cases.
+
+    Args:
+        plan: the run's plan.
+        rows: its cases.
+        unattributed: writes over connections that attempts shared, by variant.
+
+    """
     by_variant: dict[str, list[CaseRow]] = {variant.name: [] for variant in plan.variants}
     for row in rows:
         by_variant.setdefault(row.planned.variant, []).append(row)
     unguarded = {variant.name for variant in plan.variants if variant.unguarded}
+    live = {variant.name: variant.live for variant in plan.variants}
     return RunSummary(
         plan=plan,
         figures=_figures(rows),
         cases=tuple(rows),
         variants=tuple(
-            VariantRow(name, _figures(own), unguarded=name in unguarded)
+            VariantRow(
+                name=name,
+                figures=_figures(own),
+                unguarded=name in unguarded,
+                live=live.get(name, ()),
+                unattributed=unattributed.get(name, ()),
+            )
             for name, own in by_variant.items()
         ),
         findings=_first_of_each_kind(finding for row in rows for finding in row.findings),
@@ -214,6 +245,7 @@ def _figures(rows: Sequence[CaseRow]) -> Figures:
         passed_trials=sum(row.passed_trials for row in rows),
         evidence=lowest(row.evidence for row in rows if row.verdict in complete),
         unclassified_calls=sum(row.unclassified_calls for row in rows),
+        unparsed_calls=sum(row.unparsed_calls for row in rows),
     )
 
 
@@ -227,6 +259,7 @@ def _findings(attempt: AttemptRow) -> Iterator[Finding]:
         "unrecorded": attempt.unrecorded,
         "unclassified": attempt.unclassified,
         "refused": attempt.refused,
+        "unparsed": attempt.unparsed,
     }
     for kind, calls in lists.items():
         for call in calls:
@@ -234,6 +267,7 @@ def _findings(attempt: AttemptRow) -> Iterator[Finding]:
                 kind=kind,
                 server=call.server,
                 tool=call.tool,
+                name=call.name,
                 arguments=encode(call.arguments)[:_KEPT_CHARS],
                 case=attempt.id.case,
                 variant=attempt.id.variant,

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from pytest_mst.domain.score import CaseVerdict
 from pytest_mst.domain.stop import Stop
+from pytest_mst.report.owed import LIVE_OPTION, is_live
 from pytest_mst.report.reasons import Reason, ReasonKind, Remedy
 from pytest_mst.report.summary import (
     FINDING_KINDS,
+    KEPT_FINDINGS,
     CaseRow,
     Figures,
     Finding,
@@ -16,6 +18,7 @@ from pytest_mst.report.summary import (
     RunSummary,
 )
 from pytest_mst.report.text import percent, shown
+from pytest_mst.store.encode import encode
 from pytest_mst.store.run_id import short_form
 
 _SHOWN_REASONS = 3
@@ -26,6 +29,7 @@ _KIND_WORDS: dict[FindingKind, str] = {
     "unrecorded": "unrecorded write",
     "unclassified": "unclassified call",
     "refused": "refused call",
+    "unparsed": "unparsed call",
 }
 _ADVICE = {
     Remedy.NOTHING: ("", ""),
@@ -52,21 +56,24 @@ def closing_lines(
     run_id = summary.plan.run_id
     lines = [_case_line(summary, row, can_resume=can_resume) for row in summary.cases]
     lines += _finding_lines(summary)
+    lines += _unattributed_lines(summary)
     lines += _variant_lines(summary)
     lines += [_stop_line(summary, stop) for stop in summary.stops]
     lines += _replaced_lines(summary)
+    lines += [one.line for one in summary.owed]
     lines += [
         _ledger_line(summary.figures),
-        _pass_rate_line(summary),
+        _pass_rate(summary.figures),
         f"run {shown(run_id)} in {shown(run_dir_shown, _PATH_LIMIT_CHARS)}",
     ]
     incomplete = summary.figures.cases.incomplete
     helped = sum(_again_helps(row) for row in summary.cases)
-    if incomplete and can_resume:
+    if (incomplete or summary.owed) and can_resume:
         of_use = [row for row in summary.cases if not row.planned.gone]
         helped_now = any(map(_can_be_helped, of_use)) or not any(map(_is_incomplete, of_use))
         fixed = "" if helped_now else " --mst-fixed"
-        command = f"pytest --mst --mst-resume {shown(short_form(run_id))}{options}{fixed}"
+        live = f" {LIVE_OPTION}" if summary.owed or is_live(summary.plan) else ""
+        command = f"pytest --mst --mst-resume {shown(short_form(run_id))}{options}{live}{fixed}"
         lines.append(f"finish it with: {command}")
     elif helped:
         cases = "1 incomplete case" if helped == 1 else f"{helped} incomplete cases"
@@ -100,30 +107,40 @@ def _ledger_line(figures: Figures) -> str:
 
 
 def _pass_rate(figures: Figures) -> str:
-    rate, cases = figures.pass_rate, figures.cases
+    """Write a pass rate with what it is over, and the lowest evidence that it rests on."""
+    rate, cases, evidence = figures.pass_rate, figures.cases, figures.evidence
+    level = "" if evidence is None else f", lowest evidence: {evidence.label}"
     return (
         f"pass rate {'n/a' if rate is None else percent(rate)} ({cases.passed} of"
-        f" {cases.complete} complete cases; {cases.incomplete} incomplete left out)"
+        f" {cases.complete} complete cases; {cases.incomplete} incomplete left out){level}"
     )
 
 
-def _pass_rate_line(summary: RunSummary) -> str:
-    evidence = summary.figures.evidence
-    level = "" if evidence is None else f", lowest evidence: {evidence.label}"
-    return _pass_rate(summary.figures) + level
-
-
 def _variant_lines(summary: RunSummary) -> Iterator[str]:
-    """Compare the variants, where there are several, and name those nobody guarded."""
+    """Compare the variants, where there are several, and say what is special about their writes."""
     for variant in summary.variants:
+        name, figures = f"variant {shown(variant.name)}", variant.figures
         if len(summary.variants) > 1:
-            yield f"variant {shown(variant.name)}: {_pass_rate(variant.figures)}"
-        if variant.unguarded:
-            calls = variant.figures.unclassified_calls
+            yield f"{name}: {_pass_rate(figures)}"
+        if variant.live:
+            labels = ", ".join(map(shown, variant.live))
             yield (
-                f"variant {shown(variant.name)} is unguarded: its writes were not stopped,"
-                f" {calls} of its calls may have written"
+                f"{name} is live: its writes to {labels} were made, other than in cases with no"
+                " outcome check"
             )
+        if variant.unguarded:
+            yield (
+                f"{name} is unguarded: its writes were not stopped,"
+                f" {figures.unclassified_calls} of its calls may have written"
+            )
+        elif figures.unclassified_calls:
+            yield f"{name} has {_counted(figures.unclassified_calls, 'unclassified call')}"
+        if figures.unparsed_calls:
+            yield f"{name} has {_counted(figures.unparsed_calls, 'unparsed call')}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count} {what}s"
 
 
 def _replaced_lines(summary: RunSummary) -> Iterator[str]:
@@ -197,10 +214,23 @@ def _finding_lines(summary: RunSummary) -> Iterator[str]:
             yield f"{_KIND_WORDS[kind]}s: {more} more"
 
 
+def _unattributed_lines(summary: RunSummary) -> Iterator[str]:
+    """Name the writes over shared connections of which nobody knows whose they are."""
+    for variant in summary.variants:
+        for call in variant.unattributed[:KEPT_FINDINGS]:
+            yield (
+                f"unattributed write: {shown(call.name)}"
+                f" {shown(encode(call.arguments), _SHOWN_ARGUMENTS_CHARS)}"
+                f" (variant {shown(variant.name)}, of no attempt known)"
+            )
+        more = len(variant.unattributed) - KEPT_FINDINGS
+        if more > 0:
+            yield f"unattributed writes: {more} more (variant {shown(variant.name)})"
+
+
 def _finding_line(finding: Finding) -> str:
-    tool = finding.tool if finding.server is None else f"{finding.server}.{finding.tool}"
     return (
-        f"{_KIND_WORDS[finding.kind]}: {shown(tool)}"
+        f"{_KIND_WORDS[finding.kind]}: {shown(finding.name)}"
         f" {shown(finding.arguments, _SHOWN_ARGUMENTS_CHARS)}"
         f" ({shown(finding.case)} {shown(finding.locator)})"
     )

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 DESK = Path(__file__).parent / "servers" / "desk.py"
+LISTED = Path(__file__).parent / "servers" / "listed.py"
 INI = """
 [pytest]
 addopts = --strict-markers --strict-config
@@ -36,6 +37,24 @@ def desk(*words: str, **more: Any) -> Json:
         "command": "python",
         "args": ["-IS", str(DESK), *words],
         "env": {name: f"${{{name}}}" for name in ("DESK_LOG", "DESK_BELL", "DESK_WORDS")},
+        **more,
+    }
+
+
+def tool(name: str, hint: bool | None = True, **properties: Any) -> Json:
+    """Return a tool as a server lists it, hinted a read unless said otherwise."""
+    there: Json = {"name": name, "inputSchema": {"type": "object", "properties": properties}}
+    return there if hint is None else there | {"annotations": {"readOnlyHint": hint}}
+
+
+def listed(*tools: Json, later: Sequence[Json] | None = None, **more: Any) -> Json:
+    """Return the definition of a server that lists these tools, and others from then on."""
+    lists = [json.dumps(one) for one in (tools, later) if one is not None]
+    return {
+        "transport": "stdio",
+        "command": "python",
+        "args": ["-IS", str(LISTED), *lists],
+        "env": {"DESK_LOG": "${DESK_LOG}"},
         **more,
     }
 
@@ -290,6 +309,15 @@ class EvalProject:
             yield running
         finally:
             running.kill()
+
+    def show(self, locator: str) -> str:
+        """Return what `show` prints of an attempt."""
+        command = [sys.executable, "-m", "pytest_mst", "show", locator]
+        done = subprocess.run(
+            command, cwd=self.root, env=self.environ, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        return done.stdout
 
     def stored(self) -> dict[str, tuple[bytes, int]]:
         """Return every file of every run with its content and its time."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.plugin.eval_project import EvalProject, answer, case
 
 OK = answer("ok")
@@ -267,3 +269,32 @@ def test_leaving_pytest_from_a_body_cuts_short_what_is_under_way(project: EvalPr
     assert session.code == 7
     assert session.run.ending("test_slow")["broke"] == "collection"
     assert session.run.trial("test_leaves")["verdict"] == "ungraded"
+
+
+@pytest.mark.lets_writes_through
+def test_a_shared_client_meets_the_servers_of_the_config_that_each_function_names(
+    project: EvalProject,
+) -> None:
+    """What one of them lets through is stopped for the other."""
+    project.eval(name="open", writes={"desk": "unguarded"}, cases=None)
+    project.eval(name="closed", cases=None)
+    project.test_file(
+        """
+        from pytest_mst import ScriptedClient
+
+        @pytest.fixture(scope="module")
+        def mst_client():
+            return ScriptedClient([{"call": {"server": "desk", "tool": "post"}}, {"answer": "ok"}])
+
+        @pytest.mark.mst(input="x", config="open.eval.json", trials=2)
+        def test_open(trial):
+            assert trial.writes.one("post").mode == "unguarded"
+
+        @pytest.mark.mst(input="x", config="closed.eval.json", trials=2)
+        def test_closed(trial):
+            assert trial.writes.one("post").mode == "planned"
+        """
+    )
+    session = project.run("--mst", "test_evals.py")
+    assert session.code == 0, session.text
+    assert session.run.verdicts == {"test_open": "passed", "test_closed": "passed"}

@@ -9,6 +9,7 @@ from tests.plugin.eval_project import Bell, EvalProject, Session, StoredRun, ans
 OK = answer("ok")
 SLOW = {"sleep": 0.3}
 BODY_RUNS = """
+import os, subprocess, sys
 from pytest_mst import InfrastructureError
 
 CASE = pytest.mark.mst(input="Post it", config="desk.eval.json")
@@ -117,6 +118,36 @@ async def test_transport(dry_run_proxy, write_record):
         await desk.call_tool("post", {"to": "#session"})
     write_record.one("post", arguments={"to": "#session"})
 
+PROGRAM = '''
+import asyncio, os
+from mcp import Client
+
+async def main():
+    async with Client(os.environ["DESK"]) as desk:
+        found = await desk.call_tool("find", {"to": "#program"})
+        await desk.call_tool("post", {"to": "#program"})
+        print(found.content[0].text)
+
+asyncio.run(main())
+'''
+
+@CASE
+def test_url(dry_run_proxy, write_record):
+    env = {**os.environ, "DESK": dry_run_proxy.url("desk")}
+    run = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True)
+    assert "#program" in run.stdout
+    write_record.one("post", arguments={"to": "#program"})
+
+@CASE
+async def test_command(dry_run_proxy, write_record):
+    from mcp import Client, StdioServerParameters, stdio_client
+    desk = dry_run_proxy.command("desk")
+    given = StdioServerParameters(command=desk.command, args=list(desk.args), env=dict(desk.env))
+    with open(os.devnull, "w") as errlog:
+        async with Client(stdio_client(given, errlog=errlog)) as session:
+            await session.call_tool("post", {"to": "#relay"})
+    write_record.one("post", arguments={"to": "#relay"})
+
 @CASE
 @pytest.mark.writes(server="desk", tool="post")
 def test_record_beside_trial(trial, write_record, dry_run_proxy, mst_run):
@@ -146,6 +177,8 @@ BODY_VERDICTS = {
     "test_proxy_breaks": "incomplete",
     "test_proxy_never_used": "incomplete",
     "test_transport": "passed",
+    "test_url": "passed",
+    "test_command": "passed",
     "test_record_beside_trial": "passed",
 }
 

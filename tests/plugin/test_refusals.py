@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.plugin.eval_project import EvalProject, Session, answer, call, case, desk
@@ -92,16 +94,70 @@ def test_a_wrong_ini_value_is_refused(project: EvalProject, line: str) -> None:
     assert project.desk_starts == 0
 
 
-def test_a_server_that_writes_needs_a_write_mode(project: EvalProject) -> None:
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_a_server_that_writes_needs_a_write_mode(project: EvalProject, processes: str) -> None:
     project.eval(
         GOOD, servers={"desk": desk(), "shelf": desk("reads")}, writes={"shelf": "planned"}
     )
-    session = project.run("--mst")
+    session = project.run("--mst", "-n", processes)
     assert_refused(project, session, "server 'desk' has tools that are not read-only")
     assert "post, open_ticket, tag" in session.err
     assert "desk.eval.json:" in session.err
     assert "desk: planned" in session.err
     assert project.desk_starts == 2
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_a_direct_server_that_writes_is_refused_with_the_way_out(
+    project: EvalProject, processes: str
+) -> None:
+    project.eval(GOOD, servers={"desk": desk(direct=True)})
+    session = project.run("--mst", "-n", processes)
+    assert_refused(project, session, "connected to server 'desk' directly")
+    assert "post, open_ticket, tag" in session.err
+    assert "leave out `servers.desk.direct`" in session.err
+    assert "`desk: unguarded`" in session.err
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+@pytest.mark.parametrize("mode", ["planned", "simulated", "server-planned", "live"])
+def test_a_direct_server_cannot_be_given_what_only_a_proxy_can_keep(
+    project: EvalProject, mode: str, processes: str
+) -> None:
+    server = desk("reads", direct=True, plannedWriteKey="_planned")
+    project.eval(GOOD, servers={"desk": server}, writes={"desk": mode})
+    session = project.run("--mst", "--allow-live-writes", "-n", processes)
+    assert_refused(project, session, f"its writes cannot be {mode}")
+    assert "'desk'" in session.err
+    assert "leave out `servers.desk.direct`" in session.err
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"writes": {"dsk": "planned", "desk": "planned"}},
+        {"variants": [{"name": "a", "writes": {"dsk": "simulated"}}]},
+    ],
+)
+def test_a_label_under_writes_that_no_server_has_is_refused(
+    project: EvalProject, keys: dict[str, Any], processes: str
+) -> None:
+    project.eval(GOOD, **keys)
+    session = project.run("--mst", "-n", processes)
+    assert_refused(project, session, 'there is no server "dsk"')
+    assert 'did you mean "desk"?' in session.err
+    assert project.desk_starts == 0
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_a_tool_that_its_server_does_not_list_is_refused(
+    project: EvalProject, processes: str
+) -> None:
+    project.eval(GOOD, servers={"desk": desk(alwaysWriteTools=["fnd"])})
+    session = project.run("--mst", "-n", processes)
+    assert_refused(project, session, "servers.desk.alwaysWriteTools names 'fnd'")
+    assert "did you mean 'find'?" in session.err
 
 
 def test_a_server_whose_tools_only_read_needs_none(project: EvalProject) -> None:
@@ -120,16 +176,34 @@ def test_live_writes_are_refused(project: EvalProject, mode: object) -> None:
     session = project.run("--mst")
     assert_refused(project, session, "desk.eval.json:")
     assert "live" in session.err
-    assert project.desk_starts == 0
 
 
-def test_variants_that_answer_writes_differently_are_not_compared(project: EvalProject) -> None:
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_variants_that_answer_writes_differently_are_not_compared(
+    project: EvalProject, processes: str
+) -> None:
     variants = [{"name": "a", "writes": "planned"}, {"name": "b", "writes": "simulated"}]
     project.eval(GOOD, variants=variants)
-    session = project.run("--mst")
+    session = project.run("--mst", "-n", processes)
     assert_refused(project, session, "variant 'a': desk planned", "variant 'b': desk simulated")
     one = project.run("--mst", "--mst-variant", "b")
     assert one.code == 0
+    assert [variant["name"] for variant in one.run.plan["variants"]] == ["b"]
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_variants_whose_servers_answer_writes_are_given_the_same_ones(
+    project: EvalProject, processes: str
+) -> None:
+    both = {label: desk(plannedWriteKey="_planned") for label in ("desk", "shelf")}
+    both["shelf"]["args"].append("other")
+    variants = [{"name": "a", "servers": ["desk"]}, {"name": "b", "servers": ["shelf"]}]
+    writes = {"desk": "server-planned", "shelf": "server-planned"}
+    project.eval(GOOD, servers=both, writes=writes, variants=variants)
+    session = project.run("--mst", "-n", processes)
+    assert_refused(project, session, "variant 'a': desk server-planned; variant 'b': shelf server-")
+    one = project.run("--mst", "--mst-variant", "b", "-n", processes)
+    assert one.code == 0, one.text
     assert [variant["name"] for variant in one.run.plan["variants"]] == ["b"]
 
 

@@ -58,6 +58,7 @@ def test_a_file_that_is_broken_for_a_while_does_not_end_its_runs(
     assert the_run(project).verdicts == {"test_busy": "passed"}
 
 
+@pytest.mark.lets_writes_through("post")
 def test_what_was_collected_unguarded_stays_known_as_that(project: EvalProject) -> None:
     steps = (call("post", text="x"), OK)
     expected = {"writes": [write("post")]}

@@ -53,7 +53,8 @@ def ledger(run: StoredRun) -> tuple[int, ...]:
 
 def named(session: Session) -> list[str]:
     """Return what is said of cases that changed, before anything is done."""
-    return [line.strip() for line in session.out.splitlines() if line.startswith("  ")]
+    said = [line.strip() for line in session.out.splitlines() if line.startswith("  ")]
+    return [line for line in said if not line.startswith("warning: ")]  # those are of the servers
 
 
 def without_trials(run: StoredRun, case_id: str, *trials: int) -> None:

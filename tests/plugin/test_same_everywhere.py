@@ -31,7 +31,7 @@ WAYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 VOLATILE = {
     *("runId", "createdAt", "finishedAt", "timestamp", "startedAt", "durationMs", "locator"),
-    *("time", "at", "path", "worker", "detail"),
+    *("trialId", "time", "at", "path", "worker", "detail"),
 }
 TESTS = """
 @pytest.mark.mst(input="Do it", config="desk.eval.json", trials=3)

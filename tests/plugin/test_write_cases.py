@@ -191,6 +191,24 @@ def test_the_closing_block_lists_what_to_look_at(wrote: tuple[EvalProject, Sessi
     assert "lowest evidence: requested" in out
 
 
+def test_the_level_stands_beside_each_verdict_of_a_write_case(
+    wrote: tuple[EvalProject, Session], run: StoredRun
+) -> None:
+    out = wrote[1].out
+    assert "passed      posts: graded 1 of 1, 100% passed, evidence requested\n" in out
+    assert "failed      lies: graded 1 of 1, 0% passed, evidence requested; failed 1: " in out
+    assert f"{run.trial('lies')['locator']} trial 0: failed, evidence requested" in out
+    assert "lies [default] failed: 0 of 1 graded trials passed, 0%, evidence requested; " in out
+    assert run.trial("posts")["evidence"] == "requested"
+    assert run.trial("fails-after-writing")["evidence"] is None
+    shown = wrote[0].show(run.trial("lies")["locator"])
+    assert "verdict: failed, evidence requested" in shown
+    assert 'unrecorded write: desk.post {"to":"#team"}' in shown
+    refused = wrote[0].show(run.trial("wrong-arguments")["locator"])
+    assert "refused: invalid-arguments" in refused
+
+
+@pytest.mark.lets_writes_through("post")
 def test_unguarded_writes_go_through_and_are_said_to(project: EvalProject) -> None:
     project.eval(
         case("posts", call("post", to="#team"), OK, expected={"writes": [write("post")]}),
@@ -215,6 +233,7 @@ def test_unguarded_writes_go_through_and_are_said_to(project: EvalProject) -> No
     assert "evidence called, unguarded" in session.out
 
 
+@pytest.mark.lets_writes_through("tag")
 def test_a_name_list_makes_a_tool_read_or_write(project: EvalProject) -> None:
     project.eval(
         case("tags", call("tag"), answer("ok {{last.text}}"), expected={"writes": []}),
@@ -226,6 +245,7 @@ def test_a_name_list_makes_a_tool_read_or_write(project: EvalProject) -> None:
     assert project.desk_calls == ["tag"]
 
 
+@pytest.mark.lets_writes_through("post")
 def test_what_is_really_written_is_read_by_no_other_eval(project: EvalProject) -> None:
     posts = case("posts", call("post"), OK, expected={"writes": [write("post")]}, trials=2)
     project.eval(posts, name="a-guarded", file="a.eval.json")

@@ -89,6 +89,7 @@ rows = st.builds(
     unreported=calls,
     unclassified=calls,
     unclassified_calls=st.integers(0, 3),
+    unparsed=calls,
     wrote=st.booleans(),
 )
 

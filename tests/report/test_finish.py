@@ -313,9 +313,15 @@ def test_results_tell_every_trial_and_its_verdict(stored_run: tuple[RunWriter, R
     assert trials[2]["scores"]["tone"] == {"pass": False, "unknown": True, "reason": "say which"}
     assert trials[2]["graderFailures"] == {"writes": "judge: no"}
     assert trials[0]["unreportedWrites"] == [
-        {"server": "chat", "tool": "send", "arguments": {"to": "all"}}
+        {
+            "server": "chat",
+            "tool": "send",
+            "arguments": {"to": "all"},
+            "via": {"server": "chat", "tool": "post_message"},
+        }
     ]
     assert trials[0]["unclassifiedCalls"] == 1
+    assert [one["evidence"] for one in trials] == ["requested", None, None, None, None]
     assert read(writer.layout.summary_json)["ledger"] == {
         "planned": 5,
         "graded": 2,

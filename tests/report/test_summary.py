@@ -223,6 +223,21 @@ def test_figures_are_kept_apart_by_variant() -> None:
     assert (default.figures.unclassified_calls, legacy.figures.unclassified_calls) == (0, 2)
 
 
+def test_calls_that_could_not_be_read_are_counted_by_variant() -> None:
+    plan = plan_of(
+        case_of("a", variant="default"),
+        case_of("a", variant="terse"),
+        variants=(VariantInfo("default", "scripted"), VariantInfo("terse", "scripted")),
+    )
+    attempts = [
+        row(AttemptId("default", "a", 0), PASS),
+        row(AttemptId("terse", "a", 0), FAIL, unparsed=(CALL, CALL)),
+    ]
+    summary = summarise(plan, attempts)
+    assert [variant.figures.unparsed_calls for variant in summary.variants] == [0, 2]
+    assert summary.figures.unparsed_calls == summary.finding_counts["unparsed"] == 2
+
+
 def test_writes_to_look_at_are_kept_up_to_a_limit_and_counted_beyond_it() -> None:
     cases = [case_of(str(n)) for n in range(3)]
     attempts = [row(attempt_id(0, str(n)), FAIL, refused=(CALL,) * 15) for n in range(3)]

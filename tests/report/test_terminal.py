@@ -11,6 +11,7 @@ from pytest_mst.report.terminal import closing_lines
 from tests.report.rows import (
     BROKEN,
     CALL,
+    CLAIMED,
     DEADLINE,
     NO_KEY,
     PASS,
@@ -164,6 +165,57 @@ def test_variants_are_compared_and_unguarded_ones_are_marked() -> None:
     assert (
         "variant legacy is unguarded: its writes were not stopped, 1 of its calls may have written"
     ) in lines
+
+
+def test_dispatched_calls_are_listed_with_their_dispatcher_and_their_target() -> None:
+    attempt = row(
+        attempt_id(),
+        unreported=(Call("chat", "create_person", {"name": "Ada"}, ("chat", "execute_tool")),),
+        unclassified=(Call("crm", "list_people", {}, ("chat", "execute_tool")),),
+        unparsed=(Call("chat", "execute_tool", {"tool": 7}),),
+    )
+    where = f"(post-summary {attempt.locator})"
+    assert block(plan_of(case_of()), attempt)[1:5] == [
+        f'unreported write: chat.execute_tool -> create_person {{"name":"Ada"}} {where}',
+        f"unclassified call: chat.execute_tool -> crm.list_people {{}} {where}",
+        f'unparsed call: chat.execute_tool {{"tool":7}} {where}',
+        "variant default has 1 unparsed call",
+    ]
+
+
+def test_the_lowest_evidence_is_beside_each_rate() -> None:
+    plan = plan_of(
+        case_of("a", variant="one", write_case=True),
+        case_of("b", variant="one", write_case=True),
+        case_of("a", variant="two", write_case=True),
+        variants=(VariantInfo("one", "scripted"), VariantInfo("two", "scripted")),
+    )
+    rows = [
+        row(AttemptId("one", "a", 0), REQUESTED),
+        row(AttemptId("one", "b", 0), CLAIMED),
+        row(AttemptId("two", "a", 0), REQUESTED),
+    ]
+    rates = [line for line in block(plan, *rows) if "pass rate" in line]
+    assert rates == [
+        "variant one: pass rate 100% (2 of 2 complete cases; 0 incomplete left out),"
+        " lowest evidence: claimed",
+        "variant two: pass rate 100% (1 of 1 complete cases; 0 incomplete left out),"
+        " lowest evidence: requested",
+        "pass rate 100% (3 of 3 complete cases; 0 incomplete left out), lowest evidence: claimed",
+    ]
+
+
+def test_a_variant_is_told_by_what_became_of_its_writes() -> None:
+    modes = {"chat": WriteMode.LIVE, "docs": WriteMode.PLANNED, "crm": WriteMode.SERVER_PLANNED}
+    servers = tuple(ServerInfo(label, mode) for label, mode in modes.items())
+    plan = plan_of(case_of(), variants=(VariantInfo("default", "scripted", servers=servers),))
+    lines = block(plan, row(attempt_id(), unclassified_calls=2, unparsed=(CALL,) * 3))
+    assert [line for line in lines if line.startswith("variant ")] == [
+        "variant default is live: its writes to chat were made, other than in cases with no outcome"
+        " check",
+        "variant default has 2 unclassified calls",
+        "variant default has 3 unparsed calls",
+    ]
 
 
 def test_no_text_from_outside_steers_the_terminal() -> None:

@@ -44,6 +44,13 @@ WRITES: list[dict[str, Any]] = [
 ]
 
 
+def bear_witness(tool: str) -> None:
+    sys.path.append(f"{os.path.dirname(__file__)}/../../..")  # noqa: PTH120 - pathlib is slow
+    from tests.witness import executed
+
+    executed(tool)
+
+
 def log(**line: object) -> None:
     if path := os.environ.get("DESK_LOG"):
         with open(path, "a", encoding="utf-8") as file:  # noqa: PTH123 - pathlib is slow to import
@@ -68,6 +75,8 @@ def text(value: str, **more: object) -> dict[str, object]:
 
 def call(message_id: object, tool: str, arguments: dict[str, Any]) -> None:
     log(call=tool, arguments=arguments)
+    if all(one["name"] != tool for one in (*READS, MORE)):
+        bear_witness(tool)
     match tool:
         case "crash":
             os.write(2, b"the desk fell over\n")
