@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks import proxy
 from benchmarks.project import READ, SERVER, WRITE, Measured, run_pytest, scratch, write_eval
 from pytest_mst.domain.eval_config import StdioServer
 from pytest_mst.domain.write import WriteMode
@@ -209,12 +210,20 @@ def memory() -> None:
     )
 
 
+def proxy_overhead() -> None:
+    """What the proxy adds to a call, in both eras of the protocol."""
+    for era, name in (("auto", "modern"), ("legacy", "legacy")):
+        for line in proxy.described(asyncio.run(proxy.measure(era))):
+            say(f"proxy, {name}: {line}")
+
+
 ALL: dict[str, Callable[[], None]] = {
     "attempts": instant_attempts,
     "sleeping": sleeping_attempts,
     "first": first_attempt,
     "collect": collection,
     "memory": memory,
+    "proxy": proxy_overhead,
 }
 
 

@@ -109,15 +109,18 @@ def test_the_readme_names_every_option_and_no_other(project: EvalProject) -> Non
     assert set(option.findall(readme)) == set(option.findall(project.run("--help").out))
 
 
+def anchors_of(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^a-z0-9 -]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_a_link_leads_somewhere(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    anchors = {
-        re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-")
-        for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    }
-    for target in re.findall(r"\]\(([^)\s]+)\)", text):
-        if target.startswith("#"):
-            assert target[1:] in anchors, target
-        elif "://" not in target:
-            assert (ROOT / target.partition("#")[0]).exists(), target
+    here = ROOT / page
+    for target in re.findall(r"\]\(([^)\s]+)\)", here.read_text(encoding="utf-8")):
+        if "://" in target:
+            continue
+        file, _, anchor = target.partition("#")
+        there = (here.parent / file).resolve() if file else here
+        assert there.exists(), target
+        assert not anchor or anchor in anchors_of(there), target

@@ -18,6 +18,7 @@ CATCHES_ALL = {
     "pytest_mst/attempt/classify.py": {"classified"},
     "pytest_mst/attempt/collect.py": {"_act", "ending_of"},
     "pytest_mst/plugin/crew.py": {"_one"},
+    "pytest_mst/proxy/relay_front.py": {"_let_in"},
     "pytest_mst/proxy/upstream.py": {"serve"},
 }
 """Around one attempt, and at the proxy's request boundary: where whatever is raised ends that

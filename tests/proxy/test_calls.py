@@ -13,6 +13,8 @@ from pytest_mst.domain.ending import Broke
 from pytest_mst.domain.json_value import JsonValue
 from pytest_mst.domain.tool_call import ToolCaller, ToolCallError
 from pytest_mst.domain.write import WriteEntry, WriteMode
+from pytest_mst.proxy.boundary import Boundary
+from pytest_mst.proxy.hub import Hub
 from pytest_mst.proxy.record import UnrecordedError
 from tests.proxy.setting import attempt, called, received, text, wild
 
@@ -172,6 +174,7 @@ async def test_a_call_that_takes_too_long_is_an_error_and_the_attempt_goes_on() 
     assert boundary.lost is None
 
 
+@pytest.mark.lets_writes_through("write_item", "nobody_lists_this")
 async def test_unguarded_calls_are_forwarded_and_what_may_write_is_recorded(tmp_path: Path) -> None:
     log = tmp_path / "log"
     async with attempt(wild(log=log), mode=WriteMode.UNGUARDED) as boundary:
@@ -196,7 +199,14 @@ async def test_an_unguarded_call_that_is_cancelled_is_in_the_record() -> None:
     assert (entry.tool, entry.unclassified) == ("slow", True)
 
 
-@pytest.mark.parametrize("mode", [WriteMode.PLANNED, WriteMode.UNGUARDED])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        WriteMode.PLANNED,
+        WriteMode.SIMULATED,
+        pytest.param(WriteMode.UNGUARDED, marks=pytest.mark.lets_writes_through("write_item")),
+    ],
+)
 async def test_a_write_that_cannot_be_recorded_is_not_answered_as_done(mode: WriteMode) -> None:
     def full(_entry: WriteEntry) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -219,6 +229,92 @@ async def test_the_entry_is_stored_before_the_reply_leaves() -> None:
         assert stored == boundary.entries
         assert len(stored) == 1
     assert stored[0].time.endswith("Z")
+
+
+async def test_the_record_stays_as_it_was_whatever_the_client_does_to_its_values() -> None:
+    arguments = {"id": ""}
+    async with attempt(wild()) as boundary:
+        for name in ("a", "b"):
+            arguments["id"] = name
+            reply: Any = await boundary.call_tool("wild", "write_item", arguments)
+            reply["content"].clear()
+    assert [entry.arguments for entry in boundary.entries] == [{"id": "a"}, {"id": "b"}]
+    assert [call.arguments for call in boundary.calls] == [{"id": "a"}, {"id": "b"}]
+    assert text(boundary.entries[0].reply).startswith("Planned write")
+
+
+async def test_a_write_that_nobody_waits_for_before_it_is_decided_is_in_the_record() -> None:
+    with anyio.fail_after(10):
+        async with attempt(wild("--hang-on-relist")) as boundary:
+            await boundary.call_tool("wild", "start_daemon", {})  # so that it is listed anew
+            with anyio.move_on_after(0.2):
+                await boundary.call_tool("wild", "write_item", {"id": "a"})
+    (entry,) = boundary.entries
+    assert (entry.tool, entry.arguments, entry.refused) == ("write_item", {"id": "a"}, None)
+    assert isinstance(entry.reply, dict)
+    assert "nobody waited" in entry.reply["error"]["message"]
+
+
+@pytest.mark.parametrize("mode", [WriteMode.LIVE, WriteMode.PLANNED, WriteMode.SERVER_PLANNED])
+async def test_what_is_decided_after_the_attempt_has_ended_is_neither_made_nor_done(
+    tmp_path: Path, mode: WriteMode
+) -> None:
+    log, refused = tmp_path / "log", list[str]()
+    spec = wild("--slow-relist", "0.4", log=log)
+
+    async def let_loose(boundary: Boundary) -> None:
+        try:
+            await boundary.call_tool("wild", "write_item", {"id": "a"})
+        except ToolCallError as error:
+            refused.append(error.message)
+
+    with anyio.fail_after(10):
+        async with (
+            Hub() as hub,
+            anyio.create_task_group() as tasks,
+            attempt(spec, hub=hub, mode=mode) as boundary,
+        ):
+            await boundary.call_tool("wild", "start_daemon", {})
+            tasks.start_soon(let_loose, boundary)
+            while len(boundary.calls) < 2:
+                await anyio.lowlevel.checkpoint()
+    assert refused == ["The attempt has ended"]
+    assert called(log) == ["start_daemon"]
+    assert [entry.tool for entry in boundary.entries] == ["write_item"]
+
+
+@pytest.mark.parametrize("mode", [WriteMode.LIVE, WriteMode.UNGUARDED])
+async def test_a_call_that_its_client_has_let_loose_is_recorded_once_and_by_the_end(
+    mode: WriteMode,
+) -> None:
+    answers: list[object] = []
+
+    async def let_loose(boundary: Boundary) -> None:
+        with pytest.raises(ToolCallError, match="has ended"):
+            answers.append(await boundary.call_tool("wild", "slow", {"seconds": 0.3}))
+
+    with anyio.fail_after(10):
+        async with Hub() as hub, anyio.create_task_group() as tasks:
+            opened = attempt(wild(alwaysWriteTools=["slow"]), hub=hub, mode=mode)
+            async with opened as boundary:
+                tasks.start_soon(let_loose, boundary)
+                while not boundary.calls:
+                    await anyio.lowlevel.checkpoint()
+            by_the_end = [(entry.tool, entry.unclassified) for entry in boundary.entries]
+    assert by_the_end == [("slow", mode is WriteMode.UNGUARDED)]
+    assert len(boundary.entries) == 1
+    assert answers == []
+
+
+async def test_no_call_is_taken_once_the_attempt_has_ended_whoever_takes_limits_off() -> None:
+    async with Hub() as hub:
+        async with attempt(wild(), hub=hub) as boundary:
+            pass
+        boundary.guard = None
+        for name in ("read_item", "write_item"):
+            with pytest.raises(ToolCallError, match="has ended"):
+                await boundary.call_tool("wild", name, {"id": "a"})
+    assert (boundary.calls, boundary.entries) == ([], [])
 
 
 async def test_two_servers_with_one_tool_name_are_kept_apart() -> None:
@@ -245,6 +341,7 @@ async def test_a_tool_that_the_server_adds_is_decided_by_its_own_annotations(
     assert (entry.tool, entry.refused) == ("create_x", None)
 
 
+@pytest.mark.lets_writes_through("odd")
 async def test_the_eval_configs_word_overrules_annotations(tmp_path: Path) -> None:
     log = tmp_path / "log"
     spec = wild(log=log, alwaysWriteTools=["read_item", "pid"], readOnlyTools=["odd"])

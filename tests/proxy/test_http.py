@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import anyio
 import pytest
@@ -16,6 +17,7 @@ from pytest_mst.proxy.hub import Hub
 from pytest_mst.proxy.unavailable import BrokenPart, ServerUnavailableError
 from tests.proxy.servers.objects import Calls
 from tests.proxy.setting import attempt, http, text
+from tests.proxy.ways_in import raw_through
 from tests.proxy.web import good_server, told_server
 
 pytestmark = pytest.mark.anyio
@@ -171,3 +173,45 @@ async def test_a_token_that_is_not_set_is_told_by_its_variables_name(
     async with Hub() as hub:
         with pytest.raises(ServerUnavailableError, match="MST_TEST_TOKEN is not set"):
             await hub.list_tools(spec)
+
+
+async def test_no_proxy_of_the_environment_stands_before_what_is_on_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody_answers:
+        proxy = f"http://127.0.0.1:{nobody_answers.getsockname()[1]}"
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy)
+        with good_server() as (url, _, _), anyio.fail_after(20):
+            async with Hub() as hub:
+                assert "look" in (await hub.list_tools(http(url, connectTimeoutMs=5000))).tools
+
+
+@ERAS
+async def test_text_that_is_half_a_character_ends_no_connection(
+    good: tuple[str, Calls, list[dict[str, str]]], protocol: str
+) -> None:
+    with anyio.fail_after(20):
+        async with attempt(http(good[0], protocol=protocol)) as boundary:
+            with pytest.raises(ToolCallError, match="cannot be sent") as caught:
+                await boundary.call_tool("web", "look", {"name": "\ud83d"})
+            assert text(await boundary.call_tool("web", "look", {"name": "x"})) == "found x"
+    assert type(caught.value) is ToolCallError
+
+
+@pytest.mark.parametrize("revision", [["x"], "a\r\nb: c", 5], ids=repr)
+async def test_what_a_client_says_where_its_revision_should_be_ends_no_connection(
+    good: tuple[str, Calls, list[dict[str, str]]], revision: Any
+) -> None:
+    url, _, headers = good
+    meta = {"io.modelcontextprotocol/protocolVersion": revision}
+    call = {"name": "look", "arguments": {"name": "x"}, "_meta": meta}
+    with anyio.fail_after(20):
+        async with (
+            attempt(http(url, protocol="legacy")) as boundary,
+            raw_through(boundary, "memory", modern=False, label="web") as client,
+        ):
+            headers.clear()
+            answer = await client.ask(1, "tools/call", call)
+    assert text(answer["result"]) == "found x"
+    assert "2025-06-18" in {one.get("mcp-protocol-version") for one in headers}

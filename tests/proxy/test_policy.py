@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from pytest_mst.domain.eval_config import Dispatcher
 from pytest_mst.domain.write import ServerTools, WriteMode
 from pytest_mst.proxy.policy import (
     Decision,
     Forward,
+    Recorded,
     RefuseArguments,
     RefuseUnknown,
     ReplyError,
     ServerPolicy,
     Stop,
+    Withhold,
 )
+from pytest_mst.proxy.policy_shelf import PolicyShelf
 from pytest_mst.proxy.replies import ReplyFacts
+from pytest_mst.proxy.upstream_spec import ServerListing
+from tests.proxy.setting import wild
 
 STOPPING = [WriteMode.READ_ONLY, WriteMode.PLANNED, WriteMode.SIMULATED]
 READ = {"readOnlyHint": True}
@@ -210,3 +219,85 @@ def test_templates_are_only_for_simulated_writes() -> None:
     templates = {"t": {"ok": "{{nothing}}"}}
     result = reply(policy({"name": "t"}, templates=templates).decide("t", {}))
     assert "NOT executed" in result["content"][0]["text"]
+
+
+# Dispatchers
+
+EXECUTE = {"tool": "name", "arguments": "arguments", "batch": "calls"}
+NAMES = st.sampled_from(["reads", "writes", "run", "other:reads", ""])
+SENT = st.recursive(
+    st.none() | st.integers() | NAMES,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(sorted(EXECUTE.values())), inner)
+        | inner.map(json.dumps)
+    ),
+    max_leaves=8,
+)
+
+
+def dispatching(mode: WriteMode, key: str | None = None) -> ServerPolicy:
+    listed = {"reads": {"annotations": READ}, "writes": {}, "run": {"annotations": READ}}
+    run = Dispatcher.model_validate(EXECUTE)
+    known = ServerTools("s", listed, dispatchers={"run": run})
+    return ServerPolicy(known, mode, {}, planned_write_key=key)
+
+
+@given(st.sampled_from(WriteMode), SENT)
+def test_only_a_dispatched_read_is_forwarded_where_writes_are_stopped(
+    mode: WriteMode, arguments: Any
+) -> None:
+    tools = dispatching(mode)
+    call, decided = tools.read("run", arguments), tools.decide("run", arguments)
+    if mode in STOPPING:
+        assert isinstance(decided, Forward) is call.is_read
+    elif mode is WriteMode.LIVE:
+        assert isinstance(decided, Withhold) is (call.unparsed is not None)
+    else:
+        assert decided == Forward(call.is_read)
+
+
+@pytest.mark.parametrize(
+    ("mode", "reply", "expected"),
+    [
+        (WriteMode.UNGUARDED, {}, Recorded(unclassified=True)),
+        (WriteMode.SERVER_PLANNED, {}, Recorded(unclassified=True)),
+        (WriteMode.SERVER_PLANNED, {"isError": True}, Recorded(unclassified=True)),
+        (WriteMode.SERVER_PLANNED, {"structuredContent": {"_p": 1}}, Recorded()),
+        (WriteMode.SERVER_PLANNED, {"error": {"code": -32602}}, Recorded(unclassified=True)),
+        (WriteMode.LIVE, {}, Recorded()),
+        (WriteMode.LIVE, {"isError": True}, Recorded(refused="unknown-tool")),
+        (WriteMode.LIVE, {"error": {"code": -32602}}, Recorded(refused="unknown-tool")),
+        (WriteMode.LIVE, {"error": {"code": -32001}}, Recorded()),
+    ],
+)
+def test_what_was_forwarded_is_recorded_by_what_came_back(
+    mode: WriteMode, reply: dict[str, Any], expected: Recorded
+) -> None:
+    tools = dispatching(mode, "_p")
+    nobody = tools.read("nobody", None)
+    assert tools.recorded(nobody, "nobody", None, reply) == expected
+    listed = tools.recorded(tools.read("writes", {}), "writes", {}, reply)
+    assert listed == (Recorded() if mode is WriteMode.LIVE else expected)
+    if expected.unclassified or mode is WriteMode.LIVE:
+        assert tools.recorded(tools.read("reads", {}), "reads", {}, reply) is None
+
+
+# Lists that change
+
+
+def listing(*tools: dict[str, Any]) -> ServerListing:
+    named = {str(tool["name"]): tool for tool in tools}
+    return ServerListing("wild", named, None, None, "2025-11-25")
+
+
+@pytest.mark.parametrize("hint", [1, 1.0])
+def test_a_hint_that_is_only_equal_to_true_makes_no_read_of_what_was_one(hint: float) -> None:
+    shelf, spec = PolicyShelf(), wild()
+    sure = {"name": "look", "annotations": {"readOnlyHint": True}}
+    unsure = {"name": "look", "annotations": {"readOnlyHint": hint}}
+    before = shelf.policy(spec, WriteMode.PLANNED, listing(sure))
+    assert before.decide("look", {}) == Forward(is_read=True)
+    assert shelf.policy(spec, WriteMode.PLANNED, listing(dict(sure))) is before
+    after = shelf.policy(spec, WriteMode.PLANNED, listing(unsure))
+    assert isinstance(after.decide("look", {}), Stop)

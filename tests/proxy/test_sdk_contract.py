@@ -17,7 +17,7 @@ from mcp.server.runner import serve_dual_era_loop, serve_loop
 from mcp.shared.message import ClientMessageMetadata
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 
-from pytest_mst.proxy import handshake, json_rpc, process, session_front
+from pytest_mst.proxy import child, handshake, json_rpc, session_front
 from pytest_mst.proxy.sdk import (
     Inbound,
     RawServer,
@@ -43,7 +43,7 @@ def test_our_words_of_the_protocol_are_the_sdks() -> None:
     assert handshake.SERVER_KEY == mcp_types.SERVER_INFO_META_KEY
     assert session_front._LOG_LEVEL_KEY == mcp_types.LOG_LEVEL_META_KEY
     assert session_front._SUBSCRIPTION_KEY == SUBSCRIPTION_ID_META_KEY
-    assert list(process._SAFE_ENVIRONMENT) == DEFAULT_INHERITED_ENV_VARS
+    assert list(child.SAFE_ENVIRONMENT) == DEFAULT_INHERITED_ENV_VARS
     assert json_rpc.CONNECTION_CLOSED == mcp_types.CONNECTION_CLOSED
     assert json_rpc.REQUEST_TIMEOUT == mcp_types.REQUEST_TIMEOUT
     assert json_rpc.INVALID_PARAMS == mcp_types.INVALID_PARAMS

@@ -13,6 +13,7 @@ from anyio.from_thread import start_blocking_portal
 
 from pytest_mst.domain.ending import Broke, InfrastructureError, Scope
 from pytest_mst.domain.write import WriteEntry, WriteMode
+from pytest_mst.proxy.child import SAFE_ENVIRONMENT
 from pytest_mst.proxy.hub import Hub
 from pytest_mst.proxy.unavailable import BrokenPart, ServerUnavailableError
 from pytest_mst.proxy.upstream_spec import AttemptServer, UpstreamSpec
@@ -151,6 +152,24 @@ async def test_tools_are_listed_once_until_they_change(tmp_path: Path) -> None:
     assert [one["method"] for one in received(log)].count("tools/list") == 3
 
 
+async def test_a_list_that_changes_whenever_it_is_read_is_read_anew_for_each_call(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "log"
+
+    def listed() -> int:
+        return [one["method"] for one in received(log)].count("tools/list")
+
+    with anyio.fail_after(20):
+        async with attempt(wild("--restless", log=log, protocol="legacy")) as boundary:
+            before = listed()
+            await boundary.call_tool("wild", "read_item", {})
+            between = listed()
+            await boundary.call_tool("wild", "write_item", {"id": "a"})
+    assert 0 < before < between < listed()
+    assert [entry.tool for entry in boundary.entries] == ["write_item"]
+
+
 async def test_servers_start_before_anybody_asks_and_without_the_sdk() -> None:
     script = (
         "import sys, anyio\n"
@@ -179,6 +198,17 @@ async def test_a_server_gets_a_safe_part_of_the_environment(
     assert kept.stderr_tail == "['MST_OWN', 'PATH']"
     all_of_it = await unavailable(stdio("s", "python", "-c", show, inheritEnv=True))
     assert "MST_SECRET" in all_of_it.stderr_tail
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing of ours starts a server")
+async def test_what_starts_a_server_adds_nothing_to_its_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [name for name in os.environ if name.startswith(("LC_", "LANG"))]:
+        monkeypatch.delenv(name)  # in the C locale, Python adds to its own environment
+    kept = await unavailable(stdio("s", "sh", "-c", "env >&2; exit 1", env={"MST_OWN": "1"}))
+    names = {line.partition("=")[0] for line in kept.stderr_tail.splitlines()}
+    assert names - {*SAFE_ENVIRONMENT} <= {"MST_OWN", "PWD", "OLDPWD", "SHLVL", "_"}
 
 
 async def test_standard_error_is_appended_to_a_private_log(tmp_path: Path) -> None:
@@ -229,8 +259,8 @@ async def test_no_process_outlives_the_hub_also_behind_a_wrapper() -> None:
 
 
 async def test_a_server_that_will_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("_EXIT_GRACE_S", "_TERM_GRACE_S"):
-        monkeypatch.setattr(f"pytest_mst.proxy.process.{name}", 0.2)
+    for name in ("process._EXIT_GRACE_S", "child.TERM_GRACE_S"):
+        monkeypatch.setattr(f"pytest_mst.proxy.{name}", 0.2)
     with anyio.fail_after(10):
         async with attempt(wild("--stubborn")) as boundary:
             pid = int(text(await boundary.call_tool("wild", "pid", {})))
@@ -329,12 +359,3 @@ async def test_text_is_the_same_in_a_locale_that_is_not_utf8() -> None:
     locale = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
     done = await anyio.run_process(command, cwd=root, env=env | locale)
     assert done.stdout.strip() == b"True"
-
-
-async def test_a_mode_that_the_proxy_cannot_keep_is_refused() -> None:
-    async with Hub() as hub:
-        with pytest.raises(ValueError, match="live"):
-            async with hub.open_attempt(
-                {"wild": AttemptServer(wild(), WriteMode.LIVE)}, list[WriteEntry]().append
-            ):
-                pytest.fail("the attempt must not begin")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import socket
 import threading
 import time
@@ -110,10 +112,34 @@ class _Told(BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
+class _Turning(_Told):
+    """Serves well, and answers each tool call with the fault that the path names."""
+
+    def do_POST(self) -> None:
+        asked = self.rfile.read(int(self.headers["content-length"]))
+        self.rfile = io.BytesIO(asked)
+        if json.loads(asked).get("method") != "tools/call":
+            self.path = "/wild"
+        super().do_POST()
+
+
 @contextmanager
 def told_server() -> Iterator[str]:
     """Serve faults; gives the address without a path."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Told)
+    with _served(_Told) as address:
+        yield address
+
+
+@contextmanager
+def turning_server() -> Iterator[str]:
+    """Serve faults, only for tool calls; gives the address without a path."""
+    with _served(_Turning) as address:
+        yield address
+
+
+@contextmanager
+def _served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -10,6 +10,8 @@ from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 
+from tests.witness import executed
+
 READ = ToolAnnotations(read_only_hint=True)
 
 
@@ -36,6 +38,7 @@ def make_server() -> tuple[MCPServer, Calls]:
     def put(name: str, count: int = 1) -> dict[str, int]:
         """Put something on the shelf."""
         calls.names.append("put")
+        executed("put")
         return {name: count}
 
     @made.tool(annotations=READ)

@@ -40,7 +40,8 @@ RECORD = {
 TOOLS = [
     *(tool(name, READ) for name in ("read_item", "pid", "die", "die_idle", "half", "slow")),
     *(tool(name, READ) for name in ("junk", "bad_bytes", "surrogate", "big_int", "big_line")),
-    *(tool(name, READ) for name in ("fail", "refuse", "progress", "start_daemon", "to_stderr")),
+    tool("fail", READ, outputSchema=RECORD),
+    *(tool(name, READ) for name in ("refuse", "progress", "start_daemon", "to_stderr")),
     *(tool(name, READ) for name in ("same_code", "ask_client", "log")),
     tool("write_item", {"readOnlyHint": False, "destructiveHint": True}, inputSchema=ITEM),
     tool("make_record", inputSchema=ITEM, outputSchema=RECORD),
@@ -72,9 +73,20 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tools", type=int)
     parser.add_argument("--endless", action="store_true")
     parser.add_argument("--twice", action="store_true")
+    parser.add_argument("--restless", action="store_true")
+    parser.add_argument("--hang-on-relist", action="store_true")
+    parser.add_argument("--slow-relist", type=float, default=0)
     parser.add_argument("--hang-on-list", action="store_true")
     parser.add_argument("--stubborn", action="store_true")
+    parser.add_argument("--ask-when-met", action="store_true")
     return parser.parse_args(arguments)
+
+
+def bear_witness(tool: str) -> None:
+    sys.path.append(str(Path(__file__).parents[3]))
+    from tests.witness import executed
+
+    executed(tool)
 
 
 def complain(words: str) -> None:
@@ -118,6 +130,8 @@ class Tools:
 
     def call(self, key: Any, params: dict[str, Any]) -> dict[str, Any] | None:
         name = params["name"]
+        if not any(one["name"] == name and one.get("annotations") == READ for one in self.listed):
+            bear_witness(name)
         do: Callable[..., Any] = getattr(self, name, lambda *_: f"{name} executed")
         done = do(params, json.dumps(key).encode())
         if isinstance(done, str):
@@ -214,11 +228,17 @@ class Server:
         if given.twice:
             self.tools.listed = [tool("read_item"), *TOOLS]
 
+    @property
+    def changed(self) -> bool:
+        return self.tools.listed[-len(DAEMON_TOOLS) :] == DAEMON_TOOLS
+
     def take(self, line: bytes) -> None:
         if self.given.log:
             with self.given.log.open("ab") as file:
                 file.write(line.rstrip(b"\r\n") + b"\n")
         message = json.loads(line)
+        if self.given.ask_when_met and message.get("method") == "notifications/initialized":
+            self.wire.send({"id": "when met", "method": "roots/list"})
         if "method" not in message or "id" not in message:
             return
         params = message.get("params") or {}
@@ -238,7 +258,11 @@ class Server:
             case "server/discover":
                 return self.discovered()
             case "tools/list":
-                return None if self.given.hang_on_list else self.page(params.get("cursor"))
+                if self.given.hang_on_list or (self.given.hang_on_relist and self.changed):
+                    return None
+                if self.changed:
+                    time.sleep(self.given.slow_relist)
+                return self.page(params.get("cursor"))
             case "tools/call":
                 return self.tools.call(message["id"], params)
             case "resources/read":
@@ -268,6 +292,8 @@ class Server:
 
     def page(self, cursor: str | None) -> dict[str, Any]:
         listed = self.tools.listed
+        if self.given.restless:
+            self.wire.send({"method": "notifications/tools/list_changed"})
         if self.given.endless:
             return {"tools": listed[:1], "nextCursor": "x"}
         start = int(cursor or 0)
