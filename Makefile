@@ -8,10 +8,14 @@ PIP = $(VENV)/bin/python -m pip --disable-pip-version-check install -qq
 CHECKED = pytest_mst tests example_evals $(wildcard benchmarks)
 
 .NOTPARALLEL:
-.PHONY: evals test check format schemas clean
+.PHONY: evals live-evals test check format schemas clean
 
 evals: $(VENV)/examples.stamp
 	$(PYTEST) --mst example_evals
+
+# They really write, in folders of their own.
+live-evals: $(VENV)/examples.stamp
+	$(PYTEST) --mst --allow-live-writes live_evals
 
 test: $(VENV)/dev.stamp
 	$(PYTEST) -n 2
