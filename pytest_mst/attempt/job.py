@@ -64,7 +64,8 @@ class Target:
     live: LivePlan | None = None
     """What surrounds its attempts, where one of its servers is live."""
     stopped: Target | None = None
-    """The same with the writes of live servers stopped, where one of its servers is live."""
+    """The same with the writes of live servers stopped, where one of its servers is live; what
+    the client reads there is seeded and taken away all the same."""
     definitions_key: str = field(init=False, default="")
     """Of the definitions, hashed."""
     tools_key: str = field(init=False, default="")

@@ -10,16 +10,17 @@ from pytest_mst.attempt.prepared import PreparedEval, ServerState
 from pytest_mst.attempt.write_modes import write_modes
 from pytest_mst.domain.case import Case, OutcomeCheck
 from pytest_mst.domain.errors import LoadCheckError, LoadCheckErrors, Place
-from pytest_mst.domain.eval_config import Variant
+from pytest_mst.domain.eval_config import ServerStep, Variant
 from pytest_mst.domain.loaded import LoadedCase
-from pytest_mst.domain.placeholder import TRIAL_ID
+from pytest_mst.domain.placeholder import TRIAL_ID, filled
 from pytest_mst.domain.write import WriteMode
 from pytest_mst.grading.found import unusable_parts
 from pytest_mst.grading.outcome import filled_check
+from pytest_mst.proxy.schema import CompiledSchema
 
 OPTION = "--allow-live-writes"
-_SOME_ID = "mst"
-"""As good as any attempt's own to see whether a check can be made."""
+_SOME_ID = "mstep2u4cbx"
+"""As good as any attempt's own to see whether a step or a check can be made."""
 
 
 def check_live(prepared: PreparedEval, variants: Sequence[Variant], *, allowed: bool) -> None:
@@ -163,14 +164,15 @@ def _lacks(live: _Live, one: LoadedCase, missing: Mapping[str, str]) -> LoadChec
 
 
 def _named_tools(prepared: PreparedEval) -> Iterator[LoadCheckError]:
-    """Find steps and outcome checks whose tool is not there, or that cannot be made."""
+    """Find steps and outcome checks whose tool is not there, or whose call cannot be made."""
     loaded = prepared.loaded
     for key, steps in (("setup", loaded.config.setup), ("cleanup", loaded.config.cleanup)):
         for index, step in enumerate(steps):
-            state = prepared.servers[step.server]
+            state, what = prepared.servers[step.server], f"{key}[{index}]"
+            place = _below(loaded.place(key), key, what)
             if state.failure is None and step.tool not in state.tools:
-                place = _below(loaded.place(key), key, f"{key}[{index}]")
-                yield _not_listed(place, f"{key}[{index}]", step.tool, state)
+                yield _not_listed(place, what, step.tool, state)
+            yield from _arguments(place, what, step, state)
     for one in loaded.cases:
         if one.case.skip is not None:
             continue
@@ -197,8 +199,27 @@ def _check(
             remedy="take a tool that only reads; where this one does, name it in "
             f"`servers.{check.server}.readOnlyTools`",
         )
+    yield from _arguments(place, what, check, state)
     for problem in unusable_parts(filled_check(check, _SOME_ID)):
         yield LoadCheckError(place, f"{what}: {problem}", server=check.server)
+
+
+def _arguments(
+    place: Place, what: str, call: ServerStep | OutcomeCheck, state: ServerState
+) -> Iterator[LoadCheckError]:
+    """Find arguments that the tool does not take, where the server has said what it does."""
+    schema = state.tools.get(call.tool, {}).get("inputSchema")
+    problems = CompiledSchema(schema).problems(filled(call.arguments, _SOME_ID))
+    if problems:
+        takes = schema.get("properties") if isinstance(schema, Mapping) else None
+        yield LoadCheckError(
+            place,
+            f"{what} calls {call.tool!r} of server {state.label!r} with arguments that do not fit "
+            f"its inputSchema: {'; '.join(problems)}",
+            server=state.label,
+            tools=(call.tool,),
+            remedy=f"it takes: {first_few(takes)}" if isinstance(takes, Mapping) else None,
+        )
 
 
 def _not_listed(place: Place, what: str, tool: str, state: ServerState) -> LoadCheckError:

@@ -21,7 +21,8 @@ class LivePlan:
     specs: Mapping[str, UpstreamSpec]
     """By label: the servers of steps and outcome checks, each over a connection of our own."""
     key: str = ""
-    """Of the steps and of those servers' definitions, hashed."""
+    """Of the set-up and of those servers' definitions, hashed. What is done after the client has
+    ended makes no other attempt of it."""
 
 
 def own_labels(loaded: LoadedEval) -> tuple[str, ...]:

@@ -106,7 +106,6 @@ def live_plan_of(
     specs = upstream_specs(loaded, labels, environ, log_path=log_path, objects=objects, alone=ours)
     written = {
         "setup": [one.model_dump(by_alias=True) for one in config.setup],
-        "cleanup": [one.model_dump(by_alias=True) for one in config.cleanup],
         "servers": {label: _definition(config.servers[label]) for label in labels},
     }
     return LivePlan(config.setup, config.cleanup, specs, key=part_hash(written))
@@ -133,7 +132,7 @@ def _live(target: Target, config: EvalConfig, plan: LivePlan) -> Target:
         )
         for label, server in target.servers.items()
     }
-    stopped = replace(target, modes=planned, servers=servers)
+    stopped = replace(target, modes=planned, servers=servers, live=plan)
     return replace(target, live=plan, stopped=stopped)
 
 

@@ -89,6 +89,7 @@ class WriteRecord(Sequence[WriteEntry]):
             AssertionError: none does, or more than one.
 
         """
+        __tracebackhide__ = True
         found = self.matching(tool, server=server, arguments=arguments)
         if len(found) != 1:
             asked = _asked(tool, server, arguments)
@@ -111,6 +112,7 @@ class WriteRecord(Sequence[WriteEntry]):
             AssertionError: one does.
 
         """
+        __tracebackhide__ = True
         found = self.matching(tool, server=server, arguments=arguments)
         if found:
             msg = f"no write was expected to match {_asked(tool, server, arguments)}, but " + (
@@ -216,6 +218,7 @@ class FinishedTrial:
             AssertionError: there is none, or more than one.
 
         """
+        __tracebackhide__ = True  # what a failing test shows is its own line
         found = self.calls(tool, server=server)
         if len(found) != 1:
             made = ", ".join(event.name for event in self._trace.tool_calls) or "no call at all"

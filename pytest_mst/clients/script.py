@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pytest_mst.domain.ending import (
     RETRY_KIND_BY_DEFAULT,
@@ -19,7 +19,11 @@ from pytest_mst.domain.ending import (
 from pytest_mst.domain.ending import StoppedBy as Limit
 from pytest_mst.domain.errors import OptionsError
 from pytest_mst.domain.json_value import JsonObject, JsonValue, json_type
+from pytest_mst.domain.placeholder import TRIAL_ID, misspelt
 from pytest_mst.domain.retry import RetryHint, RetryKind, retry_after_s
+
+LAST_TEXT: Final = "{{last.text}}"
+"""What stands for the last tool result's text in an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +132,18 @@ def check_script(options: JsonObject) -> None:
     """Read every step there is, so that a mistake is found before anything is started.
 
     Raises:
-        OptionsError: as `parse_script` raises it.
+        OptionsError: as `parse_script` raises it; also where a placeholder is misspelt.
 
     """
     scripts = options.get("scripts")
     count = len(scripts) if isinstance(scripts, Sequence) and not isinstance(scripts, str) else 1
     for trial in range(max(count, 1)):
         parse_script(options, trial)
+    known = (LAST_TEXT, TRIAL_ID)
+    for one in misspelt(options, known):
+        key = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in one.path)
+        expected = f"{' and '.join(known)}, not {one.written!r}; did you mean {one.meant}?"
+        raise OptionsError(key.removeprefix("."), expected)
 
 
 def near(name: str, valid: Iterable[str]) -> str:

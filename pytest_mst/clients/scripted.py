@@ -14,6 +14,7 @@ import anyio
 from pytest_mst.clients.client import ClientRequest
 from pytest_mst.clients.limits import LIMITS, Limits
 from pytest_mst.clients.script import (
+    LAST_TEXT,
     Answer,
     Call,
     Claim,
@@ -125,7 +126,7 @@ class _Playing:
                 event = TraceEvent(name=step.tool, server=step.server, arguments=step.arguments)
                 self._request.trace.events.append(event)
             case Answer():
-                self._request.trace.answer = step.text.replace("{{last.text}}", self._last_text)
+                self._request.trace.answer = step.text.replace(LAST_TEXT, self._last_text)
             case ClientErrors():
                 return Trial(client_error=step.text)
             case Stop():

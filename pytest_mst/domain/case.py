@@ -153,7 +153,10 @@ class Assertions(UserModel):
 
 
 class JsonPathCheck(UserModel):
-    """What a JSONPath query (RFC 9535) selects in a result; without more, anything at all."""
+    """What a JSONPath query (RFC 9535) selects in a result.
+
+    `path` alone holds where it selects something, whatever that is.
+    """
 
     path: NonBlank
     """The query; `match` and `search` are not known in it."""

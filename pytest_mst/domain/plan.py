@@ -99,6 +99,12 @@ class VariantInfo:
         """The labels of its servers whose writes are really made."""
         return tuple(one.label for one in self.servers if one.write_mode is WriteMode.LIVE)
 
+    @property
+    def out_of_sight(self) -> tuple[str, ...]:
+        """The labels of its unguarded servers that no proxy stands before."""
+        unguarded = (one for one in self.servers if one.write_mode is WriteMode.UNGUARDED)
+        return tuple(one.label for one in unguarded if one.direct)
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedCase:

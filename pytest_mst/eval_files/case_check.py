@@ -12,6 +12,7 @@ from pytest_mst.domain.loaded import LoadedCase
 from pytest_mst.eval_files.config_check import unknown_label
 from pytest_mst.eval_files.contract import written_path
 from pytest_mst.eval_files.document import Document
+from pytest_mst.eval_files.placeholder_check import check_placeholders
 from pytest_mst.eval_files.quoted import quoted
 from pytest_mst.eval_files.suggestion import nearest
 
@@ -30,6 +31,7 @@ def check_cases(
     for index, case in enumerate(cases):
         yield from _labels(document, index, case, config)
         yield from _misspelt(document, index, case)
+        yield from _placeholders(document, index, case)
         if ungraded and case.skip is None and not case.grades_something:
             yield document.error(
                 ("cases", index),
@@ -80,6 +82,13 @@ def _misspelt(document: Document, index: int, case: Case) -> Iterator[EvalFileEr
                 f"unknown key {quoted(key)}, which holds calls and would not be checked",
                 f"did you mean {quoted(meant[0])}?",
             )
+
+
+def _placeholders(document: Document, index: int, case: Case) -> Iterator[EvalFileError]:
+    for position, check in enumerate(case.expected.outcome or ()):
+        here = ("cases", index, "expected", "outcome", position)
+        written = check.model_dump(by_alias=True, exclude_unset=True)
+        yield from check_placeholders(document, here, written)
 
 
 def _holds_calls(value: Any) -> bool:

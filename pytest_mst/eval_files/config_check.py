@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from pytest_mst.domain.errors import EvalFileError
 from pytest_mst.domain.eval_config import EvalConfig, HttpServer
+from pytest_mst.domain.placeholder import INPUT, TRIAL_ID
 from pytest_mst.eval_files.document import Document, KeyPath
 from pytest_mst.eval_files.environment import reference_problems
+from pytest_mst.eval_files.placeholder_check import check_placeholders
 from pytest_mst.eval_files.quoted import quoted
 from pytest_mst.eval_files.suggestion import suggest
 
@@ -20,6 +22,7 @@ def check_config(
     yield from _labels(document, config)
     yield from _variants(document, config)
     yield from _marks(document, config)
+    yield from _placeholders(document, config)
 
 
 def unknown_label(
@@ -80,6 +83,17 @@ def _marks(document: Document, config: EvalConfig) -> Iterator[EvalFileError]:
                     f"the server {quoted(label)} has no plannedWriteKey",
                     f"write under servers.{label} by which key it marks the writes that it stops",
                 )
+
+
+def _placeholders(document: Document, config: EvalConfig) -> Iterator[EvalFileError]:
+    for key, steps in (("setup", config.setup), ("cleanup", config.cleanup)):
+        for index, step in enumerate(steps):
+            yield from check_placeholders(document, (key, index, "arguments"), step.arguments)
+    templates: list[tuple[KeyPath, str | None]] = [((), config.input_template)]
+    templates += [(("variants", i), one.input_template) for i, one in enumerate(config.variants)]
+    for here, template in templates:
+        path = (*here, "inputTemplate")
+        yield from check_placeholders(document, path, template, (INPUT, TRIAL_ID))
 
 
 def _variants(document: Document, config: EvalConfig) -> Iterator[EvalFileError]:

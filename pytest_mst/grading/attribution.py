@@ -7,7 +7,7 @@ claims, or more traces than there are such calls, is not known to be anybody's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic
 
@@ -139,25 +139,31 @@ def _taken(
     # What it has already stands first, and so keeps a claim of its own; then the earliest.
     own = [at for at in range(len(calls)) if owner.get(at) == attempt]
     free = [at for at in range(len(calls)) if at not in owner and attempt in calls[at].under_way]
-    lefts = own + free
     used: set[int] = set()
-    taken: list[int] = []
 
     def joined(call: _SharedCall[K]) -> list[int]:
         join_id = call.call.as_sent.join_id
         there = [] if join_id is None else by_id.get(join_id, [])
-        return [i for i in there if _is_joined(attempt, told[i], call, claims)]
+        return [i for i in there if i not in used and _is_joined(attempt, told[i], call, claims)]
 
     def alike(call: _SharedCall[K]) -> list[int]:
         there = by_text.get(call.text, [])
         return [i for i in there if i not in used and told[i].may_be(call.call)]
 
-    for fits in (joined, alike):
-        pairs = most_pairs([fits(calls[at]) for at in lefts])
-        taken += [lefts[left] for left in pairs]
-        lefts = [at for left, at in enumerate(lefts) if left not in pairs]
-        used.update(pairs.values())
-    return taken, [i for i in range(len(told)) if i not in used]
+    def pairs(fits: Callable[[_SharedCall[K]], list[int]], lefts: Sequence[int]) -> dict[int, int]:
+        found = most_pairs([fits(calls[at]) for at in lefts])
+        return {lefts[left]: claim for left, claim in found.items()}
+
+    taken = pairs(joined, own)
+    used.update(taken.values())
+    own = [at for at in own if at not in taken]
+    kept = set(pairs(alike, own).values())  # no id that comes later takes these
+    used |= kept
+    taken |= pairs(joined, free)
+    used = set(taken.values())
+    taken |= pairs(alike, own + [at for at in free if at not in taken])
+    used.update(taken.values())
+    return list(taken), [i for i in range(len(told)) if i not in used]
 
 
 def _is_joined(

@@ -132,14 +132,17 @@ def _in_json(check: OutcomeCheck, result: JsonObject, text: str) -> Iterator[str
                 shown(text)
             )
             return
-    for one in check.json_path:
-        problem = _selected(one, value)
-        if problem is not None:
-            yield f"{one.path} {problem}"
+    found = [
+        f"{one.path} {problem}"
+        for one in check.json_path
+        if (problem := _selected(one, value)) is not None
+    ]
     if check.schema_ is not None:
         misfits = list(_misfits(check.schema_, value))
         if misfits:
-            yield f"does not fit the schema: {listed(misfits)}"
+            found.append(f"does not fit the schema: {listed(misfits)}")
+    if found:
+        yield f"{listed(found)}; read: {shown(value)}"
 
 
 def _selected(check: JsonPathCheck, value: JsonValue) -> str | None:

@@ -28,9 +28,10 @@ NOT_CHECKED = "the trace is not the client's own account, so it was not compared
 class WritesGrader:
     """The expected writes are in the write record, and trace and record agree.
 
-    Expectations are matched with the targets of dispatched calls. A call that the server itself
-    would have refused is no write: it meets no expectation and is no write too many. One whose
-    target could not be read meets none either, and is a write too many. A dispatched call of which
+    Expectations are matched with the targets of dispatched calls. A call that was refused meets no
+    expectation; one of a tool that no expectation names is too many where its arguments did not
+    fit, and none where there is no such tool. One whose target could not be read meets none
+    either, and is a write too many. A dispatched call of which
     nobody can tell whether it wrote meets an expectation; where no other write may be, it leaves
     the answer unknown.
     """
@@ -108,7 +109,7 @@ def _check_missing(facts: TrialFacts, result: MatchResult, findings: _Findings) 
         findings.wrong.append(listed([unmet.reason("write") for unmet in seen]))
         refused = [f"{_shown(e)} ({e.refused})" for e in facts.writes if e.refused is not None]
         if refused:
-            findings.wrong.append(f"refused as the server would have done: {listed(refused)}")
+            findings.wrong.append(f"refused: {listed(refused)}")
         unread = [_shown(entry) for entry in _unread(facts)]
         if unread:
             findings.wrong.append(f"{_UNREAD}: {listed(unread)}")
@@ -150,16 +151,31 @@ def _check_surplus(
     surplus = [*(made[right] for right in result.surplus), *_unread(facts)]
     writes = [_shown(entry) for entry in surplus if not _may_be_a_read(entry)]
     unclear = [_shown(entry) for entry in surplus if _may_be_a_read(entry)]
+    some = facts.case.expected.writes is not None and facts.case.expected.writes.calls
     if writes:
-        some = facts.case.expected.writes is not None and facts.case.expected.writes.calls
         which = "writes that are not expected" if some else "no write is expected, found"
         findings.wrong.append(f"{which}: {listed(writes)}")
+    tried = [_shown(entry) for entry in facts.writes if _is_unexpected_try(entry, facts)]
+    if tried:
+        which = "none is expected of these tools" if some else "no write is expected"
+        findings.wrong.append(f"{which}, tried with arguments that do not fit: {listed(tried)}")
     if unclear:
         findings.unknown.append(
-            f"nobody can tell whether these dispatched calls wrote: {listed(unclear)}; with their "
-            "targets under `readTargets`, or writes stopped by the proxy (`writes: planned`), it "
-            "is known"
+            f"nobody can tell whether these dispatched calls wrote: {listed(unclear)}; where the "
+            "proxy stops writes (`writes: planned`), and reads are under `readTargets`, it is known"
         )
+
+
+def _is_unexpected_try(entry: WriteEntry, facts: TrialFacts) -> bool:
+    """Tell whether a call was a write, but for its arguments, of a tool that none is expected of.
+
+    Servers may take arguments that their schemas do not (`"4"` for a number), so that nobody can
+    say that nothing would have been written. A call that missed and is then made right is none.
+    """
+    if entry.refused != "invalid-arguments" or entry.mode is WriteMode.LIVE:
+        return False
+    expected = facts.case.expected.writes
+    return entry.effective[1] not in {call.tool for call in (expected.calls if expected else ())}
 
 
 def _may_be_a_read(entry: WriteEntry) -> bool:
@@ -224,8 +240,11 @@ def _level(facts: TrialFacts) -> Evidence:
     """Return how far the score can be trusted: less where a write may have gone unseen."""
     if any(entry.unclassified for entry in facts.writes):
         return Evidence.CALLED
-    unguarded = {label for label, mode in facts.modes.items() if mode is WriteMode.UNGUARDED}
-    return Evidence.CALLED if unguarded & _involved(facts) else Evidence.REQUESTED
+    unseen = {label for label, mode in facts.modes.items() if mode is WriteMode.UNGUARDED}
+    expected = facts.case.expected.writes
+    if expected is not None and (expected.exclusive or not expected.calls):
+        unseen |= facts.direct  # that nothing else was asked of it is the client's word
+    return Evidence.CALLED if unseen & _involved(facts) else Evidence.REQUESTED
 
 
 def _involved(facts: TrialFacts) -> set[str]:

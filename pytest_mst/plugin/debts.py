@@ -62,9 +62,7 @@ def pay_at_end(config: pytest.Config, session: EvalSession, run: EvalRun) -> Non
 
 
 def _pay(config: pytest.Config, session: EvalSession, run: EvalRun, debts: Sequence[Debt]) -> None:
-    _say(
-        config, run, [f"cleaning up after {_attempts(len(debts))} that {_was(len(debts))} cut off"]
-    )
+    _say(config, run, [f"cleaning up after {_attempts(len(debts))}, which is still owed"])
     prepared = _prepared(session, run)
     live = None
     if prepared is not None:

@@ -9,6 +9,7 @@ from pytest_mst.attempt.prepared import PreparedEval
 from pytest_mst.attempt.suspicious_tools import Suspicion, suspicious_reads
 from pytest_mst.attempt.write_modes import write_modes
 from pytest_mst.domain.eval_config import ServerBase, Variant
+from pytest_mst.domain.placeholder import TRIAL_ID
 from pytest_mst.domain.plan import ToolCounts
 from pytest_mst.domain.write import WriteMode
 from pytest_mst.eval_files.environment import short_secrets_of
@@ -78,6 +79,12 @@ def _notes(
         stopped = [shown(case.id) for case in cases if not case.expected.outcome]
         if stopped:
             yield f"live writes are stopped where no outcome is checked: {_listed(stopped)}"
+        if config.cleanup and not any(TRIAL_ID in repr(one.arguments) for one in config.cleanup):
+            yield (
+                f"warning: no step of cleanup has {TRIAL_ID}, so that it may take away what others "
+                "wrote, or leave what an attempt wrote; write it into the arguments of one, "
+                "unless everything there is for these cases alone"
+            )
     unguarded = [
         shown(variant.name)
         for variant, by_label in zip(variants, modes, strict=True)

@@ -128,7 +128,7 @@ class Boundary:
             KeyError: there is no server of that label.
 
         """
-        return self._ways_in.transport(self._gates[label])
+        return self._ways_in.transport(self._gate(label))
 
     async def url(self, label: str) -> str:
         """Give one server's address, for clients that are programs of their own.
@@ -141,7 +141,7 @@ class Boundary:
             RuntimeError: the attempt has ended.
 
         """
-        return await self._ways_in.url(self._gates[label])
+        return await self._ways_in.url(self._gate(label))
 
     async def command(self, label: str) -> RelayCommand:
         """Give a command that is one server, for clients that can only start their servers.
@@ -151,7 +151,16 @@ class Boundary:
             RuntimeError: the attempt has ended.
 
         """
-        return await self._ways_in.command(self._gates[label])
+        return await self._ways_in.command(self._gate(label))
+
+    def _gate(self, label: str) -> Gate:
+        gate = self._gates.get(label)
+        if gate is None:
+            raise KeyError(self._no_server(label))
+        return gate
+
+    def _no_server(self, label: str) -> str:
+        return f"Unknown server: {label}; there are: {', '.join(self._gates) or 'none'}"
 
     @property
     def _ways_in(self) -> Fronts:
@@ -178,9 +187,7 @@ class Boundary:
         gate = self._gates.get(server)
         if gate is None:
             await self._admit()
-            there = ", ".join(self._gates) or "none"
-            msg = f"Unknown server: {server}; there are: {there}"
-            raise ToolCallError(INVALID_PARAMS, msg)
+            raise ToolCallError(INVALID_PARAMS, self._no_server(server))
         params: dict[str, Any] = {"name": tool}
         if arguments is not None:
             params["arguments"] = snapshot(arguments)
@@ -214,7 +221,7 @@ class Boundary:
         await self._admit()
         tool = params.get("name")
         if not isinstance(tool, str):
-            raise ToolCallError(INVALID_PARAMS, f"tools/call names no tool: {tool!r}")
+            raise ToolCallError(INVALID_PARAMS, "tools/call names no tool")
         if gate.server.direct:  # as if the client were connected itself: nobody looks at it
             self._passed_on += 1
             return await gate.pass_on(params, own=own, on_progress=on_progress)

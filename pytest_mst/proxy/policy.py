@@ -153,7 +153,8 @@ class ServerPolicy:
     ) -> Recorded | None:
         """Say how a call that was not stopped goes into the record; `None` for a read.
 
-        What its server marks as a write is one, whatever the tool says of itself.
+        What its server marks as a write is one, whatever the tool says of itself. Where the server
+        plans writes itself, nothing but the mark says what a dispatched call was.
 
         Args:
             call: what it is for.
@@ -164,9 +165,10 @@ class ServerPolicy:
         """
         if self._is_marked(reply):
             return Recorded()
-        if call.is_read:
+        planned_by_server = self.mode is WriteMode.SERVER_PLANNED
+        if call.is_read and not (planned_by_server and call.targets):
             return None
-        if self.mode in (WriteMode.SERVER_PLANNED, WriteMode.UNGUARDED):
+        if planned_by_server or self.mode is WriteMode.UNGUARDED:
             return Recorded(unclassified=True)
         return Recorded(refused=self._refused_for(call, tool, arguments, reply))
 

@@ -56,6 +56,10 @@ class Reason:
         return f"{self.kind}: {self.detail}{times}"
 
 
+def _kept(detail: str) -> str:
+    return detail if len(detail) <= _KEPT_CHARS else detail[: _KEPT_CHARS - 3] + "..."
+
+
 def reasons(attempts: Iterable[AttemptRow], *, gone: bool = False) -> tuple[Reason, ...]:
     """Gather the reasons of a case's attempts, equal ones together, in order of appearance.
 
@@ -68,7 +72,7 @@ def reasons(attempts: Iterable[AttemptRow], *, gone: bool = False) -> tuple[Reas
     for attempt in attempts:
         for kind, detail, helps in _of(attempt):
             remedy = Remedy.FIX if gone and helps is not Remedy.NOTHING else helps
-            key = (kind, detail[:_KEPT_CHARS], remedy)
+            key = (kind, _kept(detail), remedy)
             first, count = counts.get(key, (attempt.locator, 0))
             counts[key] = (first, count + 1)
     gathered = [

@@ -129,6 +129,8 @@ class VariantRow:
     """Whether nobody knows what became of the writes to one of its servers."""
     live: tuple[str, ...] = ()
     """The labels of its servers whose writes are really made."""
+    out_of_sight: tuple[str, ...] = ()
+    """The labels of its unguarded servers that no proxy stood before."""
     unattributed: tuple[Call, ...] = ()
     """Writes over a connection that its attempts shared, of which nobody knows whose they are."""
 
@@ -210,6 +212,7 @@ def run_summary(
         by_variant.setdefault(row.planned.variant, []).append(row)
     unguarded = {variant.name for variant in plan.variants if variant.unguarded}
     live = {variant.name: variant.live for variant in plan.variants}
+    out_of_sight = {variant.name: variant.out_of_sight for variant in plan.variants}
     return RunSummary(
         plan=plan,
         figures=_figures(rows),
@@ -220,6 +223,7 @@ def run_summary(
                 figures=_figures(own),
                 unguarded=name in unguarded,
                 live=live.get(name, ()),
+                out_of_sight=out_of_sight.get(name, ()),
                 unattributed=unattributed.get(name, ()),
             )
             for name, own in by_variant.items()

@@ -125,14 +125,15 @@ def _variant_lines(summary: RunSummary) -> Iterator[str]:
         if variant.live:
             labels = ", ".join(map(shown, variant.live))
             yield (
-                f"{name} is live: its writes to {labels} were made, other than in cases with no"
-                " outcome check"
+                f"{name} is live: its writes to {labels} were let through, but for those of cases"
+                " without an outcome check"
             )
         if variant.unguarded:
+            unseen = ", ".join(map(shown, variant.out_of_sight))
             yield (
                 f"{name} is unguarded: its writes were not stopped,"
                 f" {figures.unclassified_calls} of its calls may have written"
-            )
+            ) + (f", and what it wrote to {unseen} nobody saw" if unseen else "")
         elif figures.unclassified_calls:
             yield f"{name} has {_counted(figures.unclassified_calls, 'unclassified call')}"
         if figures.unparsed_calls:

@@ -162,6 +162,49 @@ def test_the_attempts_id_may_be_a_part_of_a_query_and_of_a_schema(tmp_path: Path
     check(prepared(tmp_path, {"expected": {"outcome": [asks]}}))
 
 
+def with_schemas(one: PreparedEval, schema: object) -> PreparedEval:
+    """Return the eval as if each tool of its server took arguments of this schema."""
+    tools = {
+        name: {**tool, "inputSchema": schema} for name, tool in one.servers["ledger"].tools.items()
+    }
+    return PreparedEval(one.loaded, {"ledger": ServerState("ledger", tools)})
+
+
+def test_arguments_that_a_tool_does_not_take_are_told_before_anything_is_called(
+    tmp_path: Path,
+) -> None:
+    marker = {"type": "string", "pattern": "^[a-z0-9]{11}$"}
+    takes = {"type": "object", "properties": {"marker": marker}, "required": ["marker"]}
+    one = prepared(
+        tmp_path,
+        {"expected": {"outcome": [{**FOUND, "arguments": {}}, FOUND]}},
+        setup=[SEED, {**SEED, "arguments": {"marker": 7}}],
+        cleanup=[PURGE],
+    )
+    found = problems(with_schemas(one, takes))
+    assert [(error.place.key, error.problem, error.remedy) for error in found] == [
+        (
+            "setup[1]",
+            "setup[1] calls 'add' of server 'ledger' with arguments that do not fit its "
+            "inputSchema: ['marker']: 7 is not of type 'string'",
+            "it takes: marker",
+        ),
+        (
+            "cases[0].expected.outcome[0]",
+            "expected.outcome[0] of case 'c0' calls 'find' of server 'ledger' with arguments that "
+            "do not fit its inputSchema: 'marker' is a required property",
+            "it takes: marker",
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "objekt"}, {"$ref": "https://example.org/s.json"}, "object", None]
+)
+def test_any_arguments_fit_a_schema_that_cannot_be_used(tmp_path: Path, schema: object) -> None:
+    check(with_schemas(prepared(tmp_path, WRITES_AND_FINDS), schema))
+
+
 def test_a_tool_that_the_config_calls_a_read_may_read_outcomes(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path).server(readOnlyTools=["purge"])
     check(

@@ -170,6 +170,16 @@ def test_what_is_no_step_is_told_with_its_place_and_what_is_valid(
         ({"scripts": [[], [{"answer": "x"}, {"anser": "x"}]]}, "scripts[1][1]", "mean 'answer'"),
         ({"scripts": "x"}, "scripts", "a list of steps, not string"),
         ({"scripts": 3}, "scripts", "a list of steps, not number"),
+        (
+            {"scripts": [[], [{"answer": "It is {{ last.text }}"}]]},
+            "scripts[1][0].answer",
+            "not '{{ last.text }}'; did you mean {{last.text}}?",
+        ),
+        (
+            {"script": [{"call": {**CALL, "arguments": {"to": ["{{trail.id}}"]}}}]},
+            "script[0].call.arguments.to[0]",
+            "{{last.text}} and {{trial.id}}, not '{{trail.id}}'; did you mean {{trial.id}}?",
+        ),
     ],
     ids=str,
 )

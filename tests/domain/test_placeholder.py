@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_mst.domain.placeholder import TRIAL_ID, filled
+from pytest_mst.domain.placeholder import INPUT, TRIAL_ID, Misspelt, filled, misspelt
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -31,3 +32,44 @@ def test_what_only_looks_like_it_is_left_alone() -> None:
     assert filled("{{ trial.id }} {{trial.id} {{Trial.id}}", "m") == (
         "{{ trial.id }} {{trial.id} {{Trial.id}}"
     )
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{{ trial.id }}",
+        "{{trail.id}}",
+        "{{trialId}}",
+        "{{trial_id}}",
+        "{{Trial.ID}}",
+        "{{trial}}",
+        "{{trial.id\n}}",
+    ],
+)
+def test_a_slip_in_it_is_found_wherever_it_is(written: str) -> None:
+    value = {"a": ["{{trial.id}}", {f"x {written}": f"{written} {{{{trial.id}}}}"}]}
+    path = ("a", 1, f"x {written}")
+    assert list(misspelt(value)) == [Misspelt(path, written, TRIAL_ID)] * 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{trial.id}}",
+        "{{{trial.id}}}",
+        "{{serial.id}}",
+        "{{input}}",
+        "{{ user.name }}",
+        "{{}}",
+        "{trail.id}",
+        "${{ github.sha }}",
+        '{"a": {"b": {}}}',
+    ],
+)
+def test_other_braces_are_text(text: str) -> None:
+    assert list(misspelt(text)) == []
+
+
+def test_the_nearest_of_several_is_meant() -> None:
+    found = misspelt("{{ input }} {{inputs}} {{trail.id}} {{input}}", (INPUT, TRIAL_ID))
+    assert [one.meant for one in found] == [INPUT, INPUT, TRIAL_ID]

@@ -83,3 +83,34 @@ def test_a_server_that_is_not_there_is_named_with_those_that_are(tmp_path: Path)
     path.write_text(text)
     error = only_problem(path)
     assert (error.place.line, error.place.key) == (10, "cases[0].expected.outcome[0].server")
+
+
+@pytest.mark.parametrize("written", ["{{trail.id}}", "{{ trial.id }}", "{{trialId}}"])
+def test_a_misspelt_placeholder_is_refused_where_it_is_written(
+    tmp_path: Path, written: str
+) -> None:
+    outcome = "arguments: {at: '{{trial.id}}'}, containsText: '{{trial.id}}'"
+    name, rest = config(tmp_path, outcome=outcome).read_text().split("\n", 1)
+    templates = (
+        "inputTemplate: '{{input}} {{trial.id}}'\n"
+        "variants: [{name: v, inputTemplate: '{{trial.id}} {{input}}'}]\n"
+    )
+    text = f"{name}\n{templates}{rest}".replace("{{trial.id}}", written)
+    found = problems(write(tmp_path, text))
+    assert [(error.place.line, error.place.key) for error in found] == [
+        (2, "inputTemplate"),
+        (3, "variants[0].inputTemplate"),
+        (6, "setup[0].arguments.marker"),
+        (7, "cleanup[0].arguments.marker"),
+        (12, "cases[0].expected.outcome[0].arguments.at"),
+        (12, "cases[0].expected.outcome[0].containsText"),
+    ]
+    assert all(written in error.problem for error in found)
+    assert {error.remedy for error in found} == {"did you mean {{trial.id}}?"}
+
+
+def test_the_input_may_be_misspelt_in_a_template_only(tmp_path: Path) -> None:
+    path = config(tmp_path, outcome="containsText: '{{ input }} {{user.id}}'")
+    load(path)
+    path.write_text(path.read_text() + "inputTemplate: '{{ input }} {{user.id}}'\n")
+    assert only_problem(path).remedy == "did you mean {{input}}?"

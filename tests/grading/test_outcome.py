@@ -93,7 +93,7 @@ def test_what_is_there_holds(keys: dict[str, Any], result: dict[str, Any]) -> No
         (
             {"jsonPath": [{"path": "$.drafts", "equals": None}]},
             said(json.dumps(MESSAGES)),
-            "$.drafts selects nothing, not null",
+            '$.drafts selects nothing, not null; read: {"messages": [{"text": "hi", "by": "ada"}',
         ),
         (
             {"jsonPath": [{"path": "$.messages[*]", "contains": {"text": "no"}}]},
@@ -112,9 +112,13 @@ def test_what_is_there_holds(keys: dict[str, Any], result: dict[str, Any]) -> No
         ),
         ({"jsonPath": [{"path": "$.a"}]}, said("no JSON"), "its text is no JSON"),
         (
-            {"schema": {"properties": {"more": {"type": "string"}}}},
-            said(json.dumps(MESSAGES)),
-            "does not fit the schema",
+            {
+                "jsonPath": [{"path": "$.drafts"}, {"path": "$.read", "count": 1}],
+                "schema": {"properties": {"n": {"type": "string"}}},
+            },
+            said('{"n": 1}'),
+            "$.drafts selects nothing; $.read selects 0 values, not 1; does not fit the schema: "
+            """"['n']: 1 is not of type 'string'"; read: {"n": 1}""",
         ),
         ({"isError": True}, said("found"), 'the tool answered with no error: "found"'),
         ({"isError": False}, said("lost", isError=True), 'the tool answered with an error: "lost"'),

@@ -87,14 +87,35 @@ def test_a_refused_call_meets_no_expectation_and_is_named() -> None:
     score = graded([POST], refused)
     assert not score.passed
     assert score.reason is not None
-    assert "refused as the server would have done" in score.reason
+    assert "refused: chat.post_message" in score.reason
     assert "invalid-arguments" in score.reason
     assert score.details["refused"] == [
         {"call": 'chat.post_message {"channel": "#team"}', "refused": "invalid-arguments"}
     ]
 
 
-def test_a_refused_call_is_no_write_too_many() -> None:
+@pytest.mark.parametrize("expected", [[], {"calls": [POST], "exclusive": True}])
+def test_a_call_with_wrong_arguments_is_a_try_that_was_not_expected(expected: Any) -> None:
+    made = entry(arguments={"channel": "#team", "text": "Summary"})
+    tried = entry("create_channel", {"name": 4}, refused="invalid-arguments", seq=1)
+    score = graded(expected, *([made] if expected else []), tried)
+    assert not score.passed
+    assert score.reason is not None
+    assert "tried with arguments that do not fit: chat.create_channel" in score.reason
+
+
+def test_a_call_that_missed_and_was_then_made_right_is_no_write_too_many() -> None:
+    missed = entry(arguments={"channel": 4}, refused="invalid-arguments")
+    made = entry(arguments={"channel": "#team", "text": "Summary"}, seq=1)
+    assert graded({"calls": [POST], "exclusive": True}, missed, made).passed
+
+
+def test_what_a_live_server_has_refused_itself_is_no_write_too_many() -> None:
+    refused = entry("create_channel", {}, refused="invalid-arguments", mode=WriteMode.LIVE)
+    assert graded([], refused).passed
+
+
+def test_a_call_of_a_tool_that_is_not_there_is_no_write_too_many() -> None:
     refused = entry("no_such_tool", refused="unknown-tool")
     assert graded([], refused).passed
     made = entry(arguments={"channel": "#team"}, seq=1)
@@ -244,9 +265,9 @@ def test_a_call_whose_target_cannot_be_read_is_a_write_too_many() -> None:
     assert not graded({"calls": [POST], "exclusive": True}, UNREAD, made).passed
 
 
-def test_a_call_that_was_refused_and_cannot_be_read_is_no_write() -> None:
+def test_a_call_that_was_refused_and_cannot_be_read_is_a_try() -> None:
     refused = entry("run_tool", {}, unparsed=True, refused="invalid-arguments")
-    assert graded([], refused).passed
+    assert not graded([], refused).passed
 
 
 def test_a_forwarded_call_that_cannot_be_read_leaves_no_write_expected_unknown() -> None:
@@ -291,6 +312,16 @@ def test_a_write_where_no_boundary_stood_is_unknown() -> None:
     assert not graded([POST], **no_boundary).passed
     reads_only = {"chat": WriteMode.PLANNED, "legacy": WriteMode.READ_ONLY}
     assert not graded([{"tool": "save"}], modes=reads_only, direct=frozenset({"legacy"})).passed
+
+
+def test_that_a_direct_server_was_asked_for_no_write_is_the_clients_word() -> None:
+    reads_only: dict[str, Any] = {
+        "modes": {"chat": WriteMode.PLANNED, "docs": WriteMode.READ_ONLY},
+        "direct": frozenset({"docs"}),
+    }
+    assert graded([], **reads_only).evidence is Evidence.CALLED
+    post = entry(arguments={"channel": "#team"})
+    assert graded([POST], post, **reads_only).evidence is Evidence.REQUESTED
 
 
 def test_a_fail_goes_before_what_is_unknown() -> None:

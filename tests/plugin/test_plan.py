@@ -99,9 +99,27 @@ def test_live_is_shown_large_and_where_it_is_stopped(project: EvalProject) -> No
         setup=[step],
         cleanup=[step],
     )
-    first, second = shown_plan(project, "--allow-live-writes")
+    first, second, *_ = shown_plan(project, "--allow-live-writes")
     assert "desk LIVE (1 read, 1 declared write, " in first
     assert second == "  live writes are stopped where no outcome is checked: good"
+
+
+@pytest.mark.parametrize(("queue", "warned"), [("all", True), ("q-{{trial.id}}", False)])
+def test_a_cleanup_that_is_not_of_the_attempt_is_warned_of(
+    project: EvalProject, queue: str, *, warned: bool
+) -> None:
+    step = {"server": "desk", "tool": "put", "arguments": {"queue": "{{trial.id}}"}}
+    checked = {"outcome": [{"server": "desk", "tool": "find", "containsText": "{{trial.id}}"}]}
+    project.eval(
+        case("writes", answer("ok"), expected=checked) | {"input": "put {{trial.id}}"},
+        servers={"desk": listed(tool("find"), tool("put", hint=False))},
+        writes={"desk": "live"},
+        setup=[step],
+        cleanup=[{**step, "arguments": {"queue": queue}}, {"server": "desk", "tool": "put"}],
+    )
+    said = "  warning: no step of cleanup has {{trial.id}}, so that it may take away what others"
+    plan = shown_plan(project, "--allow-live-writes")
+    assert any(line.startswith(said) for line in plan) is warned
 
 
 def test_the_write_cases_of_an_unguarded_variant_are_named(project: EvalProject) -> None:

@@ -106,9 +106,11 @@ async def test_dispatched_calls_are_told_by_the_mark_and_recorded_by_their_targe
     )
     assert [(e.call_seq, e.target, e.unclassified) for e in entries] == [
         (0, WriteTarget("create_person", {"name": "A"}), False),
+        (1, WriteTarget("list_people", {}), True),
         (2, WriteTarget("touch", {}), True),
         (3, WriteTarget("create_person", {"name": "A"}), False),
         (3, WriteTarget("touch", {}), False),
+        (4, WriteTarget("list", {"action": "list"}), True),
         (5, WriteTarget("peek", {}), False),
     ]
     assert ("planned", "create_person") in did(tmp_path)

@@ -205,14 +205,23 @@ def test_the_lowest_evidence_is_beside_each_rate() -> None:
     ]
 
 
+def test_what_no_proxy_stood_before_is_not_said_to_have_made_no_write() -> None:
+    server = ServerInfo("docs", WriteMode.UNGUARDED, direct=True)
+    plan = plan_of(case_of(), variants=(VariantInfo("default", "scripted", servers=(server,)),))
+    assert (
+        "variant default is unguarded: its writes were not stopped, 0 of its calls may have"
+        " written, and what it wrote to docs nobody saw"
+    ) in block(plan, row(attempt_id()))
+
+
 def test_a_variant_is_told_by_what_became_of_its_writes() -> None:
     modes = {"chat": WriteMode.LIVE, "docs": WriteMode.PLANNED, "crm": WriteMode.SERVER_PLANNED}
     servers = tuple(ServerInfo(label, mode) for label, mode in modes.items())
     plan = plan_of(case_of(), variants=(VariantInfo("default", "scripted", servers=servers),))
     lines = block(plan, row(attempt_id(), unclassified_calls=2, unparsed=(CALL,) * 3))
     assert [line for line in lines if line.startswith("variant ")] == [
-        "variant default is live: its writes to chat were made, other than in cases with no outcome"
-        " check",
+        "variant default is live: its writes to chat were let through, but for those of cases"
+        " without an outcome check",
         "variant default has 2 unclassified calls",
         "variant default has 3 unparsed calls",
     ]
