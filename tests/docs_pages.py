@@ -23,6 +23,7 @@ PAGES = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/programs.md",
+    "docs/scripted.md",
     "docs/writes.md",
 )
 ELISION = "..."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from functools import partial
 
 import anyio
 
@@ -21,6 +22,7 @@ from pytest_mst.attempt.collect import (
 )
 from pytest_mst.attempt.direct import listed_for
 from pytest_mst.attempt.job import AttemptJob
+from pytest_mst.attempt.live_steps import LiveSteps
 from pytest_mst.attempt.retry import Tried, Tries
 from pytest_mst.attempt.run_rules import NO_RULES, RunRules
 from pytest_mst.attempt.shared_connection import NOT_FROM_A_BODY
@@ -80,12 +82,17 @@ class LiveAttempt:
             self._writer.begun(self._job.id, self._job.locator)
         except StoreError as error:
             raise InfrastructureError.of(not_stored(error)) from error
+        steps = LiveSteps(self._job, self._hub, self._writer, self._clock, self._so_far.live)
         try:
-            await self._hold_open(task_status)
+            ending = await steps.around(partial(self._hold_open, task_status))
+        except StoreError as error:
+            raise InfrastructureError.of(not_stored(error)) from error
         finally:
             self._closed.set()
+        if self.boundary is None and isinstance(ending, InfrastructureFailure):
+            raise InfrastructureError.of(ending)
 
-    async def _hold_open(self, task_status: anyio.abc.TaskStatus[None]) -> None:
+    async def _hold_open(self, task_status: anyio.abc.TaskStatus[None]) -> Ending:
         async with AsyncExitStack() as stack:
             sink = stack.enter_context(self._writer.write_sink(self._job.id))
             boundary = await stack.enter_async_context(
@@ -96,6 +103,7 @@ class LiveAttempt:
             self.boundary = boundary
             task_status.started()
             await self._done.wait()
+        return self._ending or Trial()
 
     async def run(self, text: str | None) -> AttemptRecord:
         """Give the client an input, and return the attempt so far. Again: the conversation goes on.

@@ -45,9 +45,9 @@ INSTRUCTIONS = (
     " write to it was made is answered unknown, and so is one about a call that is unclassified:"
     " it may have written, and nobody can tell. So is one that turns on what the agreement lists as"
     " unattributed or contested: it may be another attempt's.",
-    "A call that is refused is one that the server itself would have refused; it is no write. Of a"
-    " call that is unparsed nobody can tell what it was for; it was requested, and meets nothing"
-    " that is expected.",
+    "A call that is refused was not made, and the client was told why: there is no such tool, or"
+    " its arguments do not fit. Of a call that is unparsed nobody can tell what it was for. Both"
+    " were requested, and meet nothing that is expected.",
 )
 """Standing instructions, whatever the judge is asked."""
 

@@ -13,10 +13,11 @@ import pytest
 
 from pytest_mst.attempt.collect import FinishedAttempt, collect
 from pytest_mst.attempt.job import Again, AttemptJob
+from pytest_mst.attempt.live import LiveAttempt
 from pytest_mst.clients.client import ClientRequest
 from pytest_mst.clients.function import FunctionClient
 from pytest_mst.clients.scripted import ScriptedClient
-from pytest_mst.domain.ending import Broke, InfrastructureFailure, Trial
+from pytest_mst.domain.ending import Broke, InfrastructureError, InfrastructureFailure, Trial
 from pytest_mst.domain.evidence import Evidence
 from pytest_mst.domain.json_value import JsonObject
 from pytest_mst.domain.resumption import Decision, Step
@@ -255,6 +256,36 @@ async def test_writes_are_stopped_where_no_outcome_is_checked(ledger: Ledger) ->
     assert [one.mode for one in finished.writes] == [WriteMode.PLANNED]
     assert ledger.calls == ["add", "purge"]  # what it reads is seeded all the same
     assert finished.graded.evidence is Evidence.REQUESTED
+
+
+@pytest.mark.lets_writes_through
+async def test_an_attempt_that_a_test_body_runs_is_seeded_and_cleaned_up_after_too(
+    ledger: Ledger,
+) -> None:
+    with anyio.fail_after(50):
+        async with Hub() as hub, anyio.create_task_group() as tasks:
+            job = await ledger.job(hub, case={"assertions": {"containsText": "done"}})
+            attempt = LiveAttempt(job, hub, ledger.writer)
+            await tasks.start(attempt.serve)
+            await attempt.run(None)
+            assert ledger.calls == ["add"]
+            finished = await attempt.finish(None)
+    assert ledger.calls == ["add", "purge"]
+    assert [one.mode for one in finished.writes] == [WriteMode.PLANNED]
+    assert journal_of(ledger.writer.layout) == ["begun", "owes", "paid", "ended"]
+
+
+@pytest.mark.lets_writes_through
+async def test_a_set_up_that_fails_leaves_nothing_for_a_test_body_to_run(ledger: Ledger) -> None:
+    with anyio.fail_after(50):
+        async with Hub() as hub:
+            case = {"assertions": {"containsText": "done"}}
+            job = await ledger.job(hub, case=case, setup=[step("refuse")])
+            attempt = LiveAttempt(job, hub, ledger.writer)
+            with pytest.raises(InfrastructureError) as caught:
+                await attempt.serve()
+    assert caught.value.failure.broke is Broke.SETUP
+    assert owed(ledger) == 0
 
 
 async def test_each_attempt_has_a_server_of_its_own_unless_it_is_said_otherwise(
