@@ -13,12 +13,11 @@ from pytest_mst.domain.errors import LoadCheckError, LoadCheckErrors, Place
 from pytest_mst.domain.eval_config import ServerStep, Variant
 from pytest_mst.domain.loaded import LoadedCase
 from pytest_mst.domain.placeholder import TRIAL_ID, filled
-from pytest_mst.domain.write import WriteMode
+from pytest_mst.domain.write import LIVE_OPTION, WriteMode
 from pytest_mst.grading.found import unusable_parts
 from pytest_mst.grading.outcome import filled_check
 from pytest_mst.proxy.schema import CompiledSchema
 
-OPTION = "--allow-live-writes"
 _SOME_ID = "mstep2u4cbx"
 """As good as any attempt's own to see whether a step or a check can be made."""
 
@@ -87,7 +86,8 @@ def _not_allowed(prepared: PreparedEval, live: Sequence[_Live]) -> LoadCheckErro
         f"they are really made, and nobody has allowed that (tools that write: {named})",
         server=labels[0],
         tools=tuple(tool for label in labels for tool in tools[label]),
-        remedy=f"add {OPTION} where that is meant, or write `{labels[0]}: planned` under `writes`",
+        remedy=f"add {LIVE_OPTION} where that is meant, or write `{labels[0]}: planned` under "
+        "`writes`",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_mst.domain.errors import LoadCheckError
-from pytest_mst.domain.eval_config import EvalConfig, HttpServer
+from pytest_mst.domain.eval_config import EvalConfig, HttpServer, StartedProcess
 from pytest_mst.domain.loaded import LoadedEval
 from pytest_mst.proxy.started import address_of, program_identity, start_of
 from pytest_mst.proxy.upstream_spec import UpstreamSpec
@@ -14,11 +14,15 @@ from pytest_mst.proxy.upstream_spec import UpstreamSpec
 
 def started_labels(config: EvalConfig) -> frozenset[str]:
     """Return the labels of the servers whose programs the run starts."""
-    return frozenset(
-        label
+    return frozenset(_starts(config))
+
+
+def _starts(config: EvalConfig) -> dict[str, StartedProcess]:
+    return {
+        label: server.start
         for label, server in config.servers.items()
         if isinstance(server, HttpServer) and server.start is not None
-    )
+    }
 
 
 def check_starts(specs: Iterable[tuple[LoadedEval, UpstreamSpec]]) -> None:
@@ -87,7 +91,6 @@ def check_is_started(loaded: LoadedEval, known: Iterable[LoadedEval]) -> None:
 def _programs(loaded: LoadedEval) -> dict[str, tuple[Path, object]]:
     """Return what each program is started with, and from where, by its server's label."""
     return {
-        label: (loaded.path.parent, server.start.model_dump(exclude={"timeout_ms"}))
-        for label, server in loaded.config.servers.items()
-        if isinstance(server, HttpServer) and server.start is not None
+        label: (loaded.path.parent, start.model_dump(exclude={"timeout_ms"}))
+        for label, start in _starts(loaded.config).items()
     }

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from pytest_mst.attempt.named_tools import first_few
 from pytest_mst.attempt.prepared import PreparedEval, ServerState
 from pytest_mst.domain.errors import LoadCheckError
-from pytest_mst.domain.eval_config import EvalConfig, ServerBase, StatedMode, Variant
+from pytest_mst.domain.eval_config import EvalConfig, ServerBase, StatedMode, Variant, Writes
 from pytest_mst.domain.loaded import LoadedEval
 from pytest_mst.domain.write import WriteMode
 
@@ -24,11 +24,15 @@ def labels_of(config: EvalConfig, variant: Variant) -> tuple[str, ...]:
 
 def stated_mode(config: EvalConfig, variant: Variant, label: str) -> StatedMode | None:
     """Return the mode that the config states for a server: the variant's word over the eval's."""
+    said = _said_of(config, variant, label)
+    return said[label] if isinstance(said, Mapping) else said
+
+
+def _said_of(config: EvalConfig, variant: Variant, label: str) -> Writes | None:
+    """Return what speaks of a server, for all at once or by label: the variant's word first."""
     for writes in (variant.writes, config.writes):
-        if isinstance(writes, str):
+        if isinstance(writes, str) or (writes is not None and label in writes):
             return writes
-        if writes is not None and label in writes:
-            return writes[label]
     return None
 
 
@@ -85,7 +89,8 @@ def _direct_mode(
 
     """
     label = state.label
-    stated = _stated_by_label(loaded.config, variant, label)
+    said = _said_of(loaded.config, variant, label)
+    stated = said[label] if isinstance(said, Mapping) else None
     if stated == "unguarded":
         listed_reads_only = state.failure is None and not writes
         return WriteMode.READ_ONLY if listed_reads_only else WriteMode.UNGUARDED
@@ -111,16 +116,6 @@ def _direct_mode(
             f"`{label}: unguarded` under `writes`",
         )
     return WriteMode.READ_ONLY
-
-
-def _stated_by_label(config: EvalConfig, variant: Variant, label: str) -> StatedMode | None:
-    """Return the mode that is stated for this server in particular."""
-    for writes in (variant.writes, config.writes):
-        if isinstance(writes, str):
-            return None
-        if writes is not None and label in writes:
-            return writes[label]
-    return None
 
 
 def check_comparable(prepared: PreparedEval, variants: Sequence[Variant]) -> None:

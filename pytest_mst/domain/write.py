@@ -25,6 +25,10 @@ Refusal: TypeAlias = Literal["unknown-tool", "invalid-arguments"]
 """Why the server itself would have refused a call."""
 
 
+LIVE_OPTION = "--allow-live-writes"
+"""What a person gives leave with for servers in the write mode `live`."""
+
+
 class WriteMode(StrEnum):
     """What happens to a server's writes."""
 

@@ -12,10 +12,11 @@ from pytest_mst.attempt.owed import Unpaid, pay
 from pytest_mst.attempt.prepared import PreparedEval
 from pytest_mst.attempt.target import live_plan_of
 from pytest_mst.domain.errors import ResumeError
+from pytest_mst.domain.write import LIVE_OPTION
 from pytest_mst.plugin.eval_run import EvalRun
 from pytest_mst.plugin.pytest_private import terminal_of
 from pytest_mst.plugin.session import EvalSession
-from pytest_mst.report.text import shown
+from pytest_mst.report.text import counted, shown
 from pytest_mst.store.debts import Debt, owed_cleanups
 from pytest_mst.store.run_id import short_form
 
@@ -40,8 +41,9 @@ def pay_before_all(config: pytest.Config, session: EvalSession, run: EvalRun) ->
         asked, count = f"run {short_form(run.run_id)}", len(debts)
         raise ResumeError(
             asked,
-            f"{_attempts(count)} of it wrote for real and {_was(count)} not cleaned up after",
-            "add --allow-live-writes: that comes first",
+            f"{counted(count, 'attempt')} of it wrote for real and {_was(count)} not cleaned up "
+            "after",
+            f"add {LIVE_OPTION}: that comes first",
         )
     _pay(config, session, run, debts)
 
@@ -62,7 +64,7 @@ def pay_at_end(config: pytest.Config, session: EvalSession, run: EvalRun) -> Non
 
 
 def _pay(config: pytest.Config, session: EvalSession, run: EvalRun, debts: Sequence[Debt]) -> None:
-    _say(config, run, [f"cleaning up after {_attempts(len(debts))}, which is still owed"])
+    _say(config, run, [f"cleaning up after {counted(len(debts), 'attempt')}, which is still owed"])
     prepared = _prepared(session, run)
     live = None
     if prepared is not None:
@@ -91,10 +93,6 @@ def _say(config: pytest.Config, run: EvalRun, lines: Sequence[str]) -> None:
         terminal.ensure_newline()
         for line in lines:
             terminal.write_line(run.writer.redactor.text(line))
-
-
-def _attempts(count: int) -> str:
-    return "1 attempt" if count == 1 else f"{count} attempts"
 
 
 def _was(count: int) -> str:

@@ -14,7 +14,7 @@ from pytest_mst.domain.plan import ToolCounts
 from pytest_mst.domain.write import WriteMode
 from pytest_mst.eval_files.environment import short_secrets_of
 from pytest_mst.plugin.session import EvalSession
-from pytest_mst.report.text import shown
+from pytest_mst.report.text import counted, shown
 
 _LONGEST = 8
 """How many tools a line names."""
@@ -45,12 +45,12 @@ def _servers(prepared: PreparedEval, variant: Variant) -> Iterator[str]:
             continue
         counts = ToolCounts.of(state.tools_for(server))
         parts = [
-            _counted(counts.reads, "read"),
-            _counted(counts.declared_writes, "declared write"),
+            counted(counts.reads, "read"),
+            counted(counts.declared_writes, "declared write"),
             f"{counts.unhinted} held for want of a hint",
         ]
         if server.dispatchers:
-            parts.append(_counted(len(server.dispatchers), "dispatcher"))
+            parts.append(counted(len(server.dispatchers), "dispatcher"))
         yield f"{shown(label)} {_mode(mode, server)} ({', '.join(parts)})"
 
 
@@ -114,7 +114,3 @@ def _listed(names: Iterable[str]) -> str:
     there = list(names)
     more = f" and {len(there) - _LONGEST} more" if len(there) > _LONGEST else ""
     return ", ".join(there[:_LONGEST]) + more
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

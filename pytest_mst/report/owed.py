@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_mst.domain.plan import RunPlan
-from pytest_mst.domain.write import WriteMode
 from pytest_mst.report.text import shown
 from pytest_mst.store.debts import Debt, owed_cleanups
 from pytest_mst.store.layout import RunLayout
 
-LIVE_OPTION = "--allow-live-writes"
 _REASON_CHARS = 500
 
 
@@ -53,9 +50,3 @@ def owed_by(layout: RunLayout) -> tuple[OwedCleanup, ...]:
     """
     cut_off = "its process ended before it could"
     return tuple(OwedCleanup(debt, debt.error or cut_off) for debt in owed_cleanups(layout))
-
-
-def is_live(plan: RunPlan) -> bool:
-    """Tell whether a server of a run is live, so that leave is needed to finish it."""
-    servers = (server for variant in plan.variants for server in variant.servers)
-    return any(server.write_mode is WriteMode.LIVE for server in servers)

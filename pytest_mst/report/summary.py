@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, get_args
 
 from pytest_mst.domain.ending import Ending, InfrastructureFailure
 from pytest_mst.domain.evidence import Evidence, lowest
-from pytest_mst.domain.plan import PlannedCase, RunPlan
+from pytest_mst.domain.plan import PlannedCase, RunPlan, VariantInfo
 from pytest_mst.domain.score import CaseVerdict, Ledger, TrialVerdict, case_verdict
 from pytest_mst.domain.stop import Stop
 from pytest_mst.report.attempts import AttemptRow, Call
@@ -210,28 +210,32 @@ def run_summary(
     by_variant: dict[str, list[CaseRow]] = {variant.name: [] for variant in plan.variants}
     for row in rows:
         by_variant.setdefault(row.planned.variant, []).append(row)
-    unguarded = {variant.name for variant in plan.variants if variant.unguarded}
-    live = {variant.name: variant.live for variant in plan.variants}
-    out_of_sight = {variant.name: variant.out_of_sight for variant in plan.variants}
+    told = {variant.name: variant for variant in plan.variants}
     return RunSummary(
         plan=plan,
         figures=_figures(rows),
         cases=tuple(rows),
         variants=tuple(
-            VariantRow(
-                name=name,
-                figures=_figures(own),
-                unguarded=name in unguarded,
-                live=live.get(name, ()),
-                out_of_sight=out_of_sight.get(name, ()),
-                unattributed=unattributed.get(name, ()),
-            )
+            _variant_row(told.get(name, VariantInfo(name, client="")), own, unattributed)
             for name, own in by_variant.items()
         ),
         findings=_first_of_each_kind(finding for row in rows for finding in row.findings),
         finding_counts={
             kind: sum(row.finding_counts.get(kind, 0) for row in rows) for kind in FINDING_KINDS
         },
+    )
+
+
+def _variant_row(
+    variant: VariantInfo, own: Sequence[CaseRow], unattributed: Mapping[str, tuple[Call, ...]]
+) -> VariantRow:
+    return VariantRow(
+        name=variant.name,
+        figures=_figures(own),
+        unguarded=variant.unguarded,
+        live=variant.live,
+        out_of_sight=variant.out_of_sight,
+        unattributed=unattributed.get(variant.name, ()),
     )
 
 

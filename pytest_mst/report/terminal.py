@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pytest_mst.domain.score import CaseVerdict
 from pytest_mst.domain.stop import Stop
-from pytest_mst.report.owed import LIVE_OPTION, is_live
+from pytest_mst.domain.write import LIVE_OPTION
 from pytest_mst.report.reasons import Reason, ReasonKind, Remedy
 from pytest_mst.report.summary import (
     FINDING_KINDS,
@@ -17,7 +17,7 @@ from pytest_mst.report.summary import (
     FindingKind,
     RunSummary,
 )
-from pytest_mst.report.text import percent, shown
+from pytest_mst.report.text import counted, percent, shown
 from pytest_mst.store.encode import encode
 from pytest_mst.store.run_id import short_form
 
@@ -72,7 +72,8 @@ def closing_lines(
         of_use = [row for row in summary.cases if not row.planned.gone]
         helped_now = any(map(_can_be_helped, of_use)) or not any(map(_is_incomplete, of_use))
         fixed = "" if helped_now else " --mst-fixed"
-        live = f" {LIVE_OPTION}" if summary.owed or is_live(summary.plan) else ""
+        is_live = summary.owed or any(variant.live for variant in summary.variants)
+        live = f" {LIVE_OPTION}" if is_live else ""
         command = f"pytest --mst --mst-resume {shown(short_form(run_id))}{options}{live}{fixed}"
         lines.append(f"finish it with: {command}")
     elif helped:
@@ -135,13 +136,9 @@ def _variant_lines(summary: RunSummary) -> Iterator[str]:
                 f" {figures.unclassified_calls} of its calls may have written"
             ) + (f", and what it wrote to {unseen} nobody saw" if unseen else "")
         elif figures.unclassified_calls:
-            yield f"{name} has {_counted(figures.unclassified_calls, 'unclassified call')}"
+            yield f"{name} has {counted(figures.unclassified_calls, 'unclassified call')}"
         if figures.unparsed_calls:
-            yield f"{name} has {_counted(figures.unparsed_calls, 'unparsed call')}"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"1 {what}" if count == 1 else f"{count} {what}s"
+            yield f"{name} has {counted(figures.unparsed_calls, 'unparsed call')}"
 
 
 def _replaced_lines(summary: RunSummary) -> Iterator[str]:

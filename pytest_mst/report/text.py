@@ -28,6 +28,11 @@ def shown(text: str, limit: int = LIMIT_CHARS) -> str:
     return visible
 
 
+def counted(count: int, what: str) -> str:
+    """Write how many there are of something whose plural ends in `s`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def percent(share: float) -> str:
     """Write a share, 0 to 1, as a percentage: `100%` and `0%` are said of all and of none only."""
     rounded = round(share * 100, 1)

@@ -12,32 +12,26 @@ import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).parents[3]))
 
-def bear_witness(tool: str) -> None:
-    sys.path.append(str(Path(__file__).parents[3]))
-    from tests.witness import executed
+from tests.line_server import bear_witness_unless_read, serve
 
-    executed(tool)
+FOLDER = Path(sys.argv[1])
 
 
-def answer(message: dict[str, Any], folder: Path) -> dict[str, Any]:
-    params = message.get("params") or {}
-    match message.get("method"):
-        case "initialize":
-            return {
-                "protocolVersion": params["protocolVersion"],
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "changing", "version": "1"},
-            }
+def tools() -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = json.loads((FOLDER / "tools.json").read_text())
+    return listed
+
+
+def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    match method:
         case "tools/list":
-            note(folder, "list")
-            return {"tools": json.loads((folder / "tools.json").read_text())}
+            note("list")
+            return {"tools": tools()}
         case "tools/call":
-            note(folder, params["name"])
-            listed = {one["name"]: one for one in json.loads((folder / "tools.json").read_text())}
-            hints = listed.get(params["name"], {}).get("annotations") or {}
-            if hints.get("readOnlyHint") is not True:
-                bear_witness(params["name"])
+            note(params["name"])
+            bear_witness_unless_read(params["name"], tools())
             if params["name"] == "die":
                 os._exit(3)
             return {"content": [{"type": "text", "text": f"{params['name']} executed"}]}
@@ -45,19 +39,10 @@ def answer(message: dict[str, Any], folder: Path) -> dict[str, Any]:
             return {}
 
 
-def note(folder: Path, what: str) -> None:
-    with (folder / "log").open("a") as log:
+def note(what: str) -> None:
+    with (FOLDER / "log").open("a") as log:
         log.write(f"{what}\n")
 
 
-def main(folder: Path) -> None:
-    for line in sys.stdin:
-        message = json.loads(line)
-        if "id" in message:
-            reply = {"jsonrpc": "2.0", "id": message["id"], "result": answer(message, folder)}
-            sys.stdout.write(json.dumps(reply) + "\n")
-            sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    serve("changing", answer)

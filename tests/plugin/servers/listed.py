@@ -12,45 +12,25 @@ import os
 import sys
 from typing import Any
 
+sys.path.append(f"{os.path.dirname(__file__)}/../../..")  # noqa: PTH120 - pathlib is slow
 
-def bear_witness(tool: str) -> None:
-    sys.path.append(f"{os.path.dirname(__file__)}/../../..")  # noqa: PTH120 - pathlib is slow
-    from tests.witness import executed
+from tests.line_server import bear_witness_unless_read, serve
 
-    executed(tool)
+LISTINGS: list[list[dict[str, Any]]] = [json.loads(tools) for tools in sys.argv[1:]]
 
 
-def result(message: dict[str, Any], listings: list[list[dict[str, Any]]]) -> dict[str, Any]:
-    params = message.get("params") or {}
-    match message["method"]:
-        case "initialize":
-            return {
-                "protocolVersion": params["protocolVersion"],
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "listed", "version": "1"},
-            }
+def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
+    match method:
         case "tools/list":
-            return {"tools": listings.pop(0) if len(listings) > 1 else listings[0]}
+            return {"tools": LISTINGS.pop(0) if len(LISTINGS) > 1 else LISTINGS[0]}
         case "tools/call":
             with open(os.environ["DESK_LOG"], "a", encoding="utf-8") as log:  # noqa: PTH123 - quick
                 log.write(json.dumps({"call": params["name"]}) + "\n")
-            listed = {one["name"]: one for one in listings[0]}
-            hints = listed.get(params["name"], {}).get("annotations") or {}
-            if hints.get("readOnlyHint") is not True:
-                bear_witness(params["name"])
+            bear_witness_unless_read(params["name"], LISTINGS[0])
             return {"content": [{"type": "text", "text": f"{params['name']} done"}]}
         case _:
             return {}
 
 
-def main(listings: list[list[dict[str, Any]]]) -> None:
-    for line in sys.stdin:
-        message = json.loads(line)
-        if "id" in message:
-            reply = {"jsonrpc": "2.0", "id": message["id"], "result": result(message, listings)}
-            sys.stdout.write(json.dumps(reply) + "\n")
-            sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    main([json.loads(tools) for tools in sys.argv[1:]])
+    serve("listed", answer)
