@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from pytest_mst.domain.ending import Trial
+from pytest_mst.domain.ending import InfrastructureFailure, Trial
 from pytest_mst.domain.json_value import JsonObject, JsonValue
 from pytest_mst.domain.tool_call import ToolCaller
 from pytest_mst.domain.trace import Trace, TraceEvent, TraceEvidence
+from pytest_mst.domain.turn_retry import NoRetry, TurnRetry
 
 
 @dataclass(slots=True)
@@ -90,6 +91,8 @@ class ClientRequest:
     session: Any = None
     """The boundary itself, for clients that want an MCP session: `session.transport(label)` in this
     process, `await session.url(label)` or `await session.command(label)` for other programs."""
+    turns: TurnRetry = field(default_factory=NoRetry)
+    """Waits before a request to a model is made again."""
 
 
 class Client(Protocol):
@@ -107,6 +110,11 @@ class Client(Protocol):
     is nobody's, and makes the grader of writes answer *unknown* for the attempts that were under
     way. Such a client keeps `maxToolCalls` itself under another name, and cannot be run by a
     test's body.
+
+    A client may have `async preflight(options, model)`: asked once for each set of options and
+    model in use, before the first attempt. It returns an `InfrastructureFailure` where it is
+    certain that no attempt can be made with them (no key, a program that is not there), else
+    `None`. It costs nothing, or next to nothing.
     """
 
     @property
@@ -128,6 +136,17 @@ class Client(Protocol):
 def shares_connection(client: Client) -> bool:
     """Tell whether a client has one connection for all its attempts."""
     return getattr(client, "shares_connection", False) is True
+
+
+async def preflight_of(
+    client: Client, options: JsonObject, model: str | None
+) -> InfrastructureFailure | None:
+    """Let a client say why no attempt can be made with these options and model, where it can."""
+    check = getattr(client, "preflight", None)
+    failure: InfrastructureFailure | None = None
+    if callable(check):
+        failure = await check(options, model)
+    return failure
 
 
 def endpoint_of(client: Client, options: JsonObject, model: str | None) -> str:

@@ -16,8 +16,8 @@ from pytest_mst.proxy.sdk_import import import_sdk
 from pytest_mst.proxy.secret_text import SecretText
 
 if TYPE_CHECKING:
+    from pytest_mst.local.web_server import WebServer
     from pytest_mst.proxy.sdk import Answering, HttpSessions
-    from pytest_mst.proxy.web_server import WebServer
 
 Scope: TypeAlias = Mapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -86,7 +86,7 @@ class HttpFront:
     async def _started(self) -> int:
         async with self._starting:
             if self._server is None:
-                from pytest_mst.proxy.web_server import WebServer
+                from pytest_mst.local.web_server import WebServer
 
                 server = WebServer(self._serve)
                 await server.start()

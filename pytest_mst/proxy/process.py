@@ -10,7 +10,7 @@ import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream
 
 from pytest_mst.domain.eval_config import StdioServer
-from pytest_mst.proxy.child import KILL_GRACE_S, Child, Command
+from pytest_mst.local.child import KILL_GRACE_S, CannotStartError, Child, Command
 from pytest_mst.proxy.pipe import (
     Message,
     Pipe,
@@ -20,6 +20,7 @@ from pytest_mst.proxy.pipe import (
     encode,
 )
 from pytest_mst.proxy.server_log import ServerLog
+from pytest_mst.proxy.unavailable import ServerUnavailableError
 from pytest_mst.proxy.upstream_spec import UpstreamSpec
 
 _EXIT_GRACE_S = 2.0
@@ -49,7 +50,6 @@ async def open_process(
 
     """
     command = Command(
-        label=spec.label,
         program=config.command,
         args=config.args,
         env=config.env,
@@ -57,7 +57,10 @@ async def open_process(
         inherit_env=config.inherit_env,
     )
     with log:
-        child = await Child.start(command, stderr=log.fd)
+        try:
+            child = await Child.start(command, stderr=log.fd)
+        except CannotStartError as error:
+            raise ServerUnavailableError(spec.label, "spawn", str(error)) from error
         pipe = _ProcessPipe(child, log)
         try:
             async with anyio.create_task_group() as tasks:

@@ -22,7 +22,7 @@ from anyio.abc import TaskGroup
 
 from pytest_mst.domain.eval_config import HttpServer, StartedProcess
 from pytest_mst.domain.json_value import content_hash
-from pytest_mst.proxy.child import Child, Command
+from pytest_mst.local.child import CannotStartError, Child, Command
 from pytest_mst.proxy.server_log import ServerLog
 from pytest_mst.proxy.unavailable import BrokenPart, ServerUnavailableError
 from pytest_mst.proxy.upstream_spec import UpstreamSpec
@@ -111,13 +111,16 @@ class _Program:
         return self._unavailable(reason, "spawn")
 
     async def _keep_started(self) -> None:
-        child = await Child.start(
-            self._command,
-            stdin=subprocess.DEVNULL,
-            stdout=self.log.fd,
-            stderr=self.log.fd,
-            takes_group_along=True,
-        )
+        try:
+            child = await Child.start(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=self.log.fd,
+                stderr=self.log.fd,
+                takes_group_along=True,
+            )
+        except CannotStartError as error:
+            raise ServerUnavailableError(self.spec.label, "spawn", str(error)) from error
         try:
             await self._until_ready(child)
             self.is_ready = True
@@ -132,7 +135,6 @@ class _Program:
     @property
     def _command(self) -> Command:
         return Command(
-            label=self.spec.label,
             program=self.start.command,
             args=self.start.args,
             env=self.start.env,

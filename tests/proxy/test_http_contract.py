@@ -14,9 +14,9 @@ import httpx2
 import mcp_types
 import pytest
 
+from pytest_mst.local.web_server import WebServer
 from pytest_mst.proxy import json_rpc
 from pytest_mst.proxy.sdk import HttpSessions, Inbound, end_sse_watcher
-from pytest_mst.proxy.web_server import WebServer
 from tests.proxy.ways_in import CLIENT, ENVELOPE, MODERN
 
 pytestmark = pytest.mark.anyio

@@ -17,7 +17,8 @@ from mcp.server.runner import serve_dual_era_loop, serve_loop
 from mcp.shared.message import ClientMessageMetadata
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 
-from pytest_mst.proxy import child, handshake, json_rpc, session_front
+from pytest_mst.local import child
+from pytest_mst.proxy import handshake, json_rpc, session_front
 from pytest_mst.proxy.sdk import (
     Inbound,
     RawServer,

@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from pytest_mst.domain.eval_config import HttpServer
-from pytest_mst.proxy import child
+from pytest_mst.local import child
 from pytest_mst.proxy.started import StartedPrograms, program_identity
 from pytest_mst.proxy.unavailable import BrokenPart, ServerUnavailableError
 from pytest_mst.proxy.upstream_spec import UpstreamSpec

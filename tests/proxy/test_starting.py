@@ -13,7 +13,7 @@ from anyio.from_thread import start_blocking_portal
 
 from pytest_mst.domain.ending import Broke, InfrastructureError, Scope
 from pytest_mst.domain.write import WriteEntry, WriteMode
-from pytest_mst.proxy.child import SAFE_ENVIRONMENT
+from pytest_mst.local.child import SAFE_ENVIRONMENT
 from pytest_mst.proxy.hub import Hub
 from pytest_mst.proxy.unavailable import BrokenPart, ServerUnavailableError
 from pytest_mst.proxy.upstream_spec import AttemptServer, UpstreamSpec
@@ -259,8 +259,8 @@ async def test_no_process_outlives_the_hub_also_behind_a_wrapper() -> None:
 
 
 async def test_a_server_that_will_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("process._EXIT_GRACE_S", "child.TERM_GRACE_S"):
-        monkeypatch.setattr(f"pytest_mst.proxy.{name}", 0.2)
+    for name in ("proxy.process._EXIT_GRACE_S", "local.child.TERM_GRACE_S"):
+        monkeypatch.setattr(f"pytest_mst.{name}", 0.2)
     with anyio.fail_after(10):
         async with attempt(wild("--stubborn")) as boundary:
             pid = int(text(await boundary.call_tool("wild", "pid", {})))

@@ -21,8 +21,8 @@ from typing import Any, Literal
 import anyio
 import pytest
 
+from pytest_mst.local.child import SAFE_ENVIRONMENT
 from pytest_mst.proxy.boundary import Boundary
-from pytest_mst.proxy.child import SAFE_ENVIRONMENT
 from tests.proxy.setting import attempt, stdio
 from tests.proxy.wire.conversation import Ask, Conversation, Era, Heard
 from tests.proxy.wire.exceptions import VARIES, Varies, differing, without_what_varies

@@ -1,4 +1,4 @@
-"""A program that is started for a server: what it gets of ours, and its certain end."""
+"""A program that is started here: what it gets of ours, and its certain end."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from typing import Self
 import anyio
 from anyio.abc import Process
 
-from pytest_mst.proxy.unavailable import ServerUnavailableError
-
 SAFE_ENVIRONMENT = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
-"""What a server gets of our environment unasked; the set of the MCP SDKs (client/stdio)."""
+"""What a program gets of our environment unasked; the set of the MCP SDKs (client/stdio)."""
 
 TERM_GRACE_S = 2.0
 """How long a program may take to end after SIGTERM."""
@@ -30,7 +28,7 @@ _DIE_WITH_PARENT = """
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 if os.getppid() != int(sys.argv[1]):
-    sys.exit("the process that started this server has ended")
+    sys.exit("the process that started this program has ended")
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 try:
     os.execv(sys.argv[2], sys.argv[2:])
@@ -79,12 +77,17 @@ os.environ.pop("LC_CTYPE", None)
 """Takes back what Python sets where the locale is C (PEP 538): a program gets what it was given."""
 
 
+class CannotStartError(Exception):
+    """A program cannot be started: `cannot be started: ` and why, with what to do about it."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"cannot be started: {why}")
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """A program to start; secrets are already resolved."""
 
-    label: str
-    """Of the server that it is started for."""
     program: str
     """`python` is the running interpreter."""
     args: Sequence[str]
@@ -103,12 +106,12 @@ class Command:
         """Find the program before anything is started, so that a wrong name is told as one.
 
         Raises:
-            ServerUnavailableError: there is no such program, or no such working folder.
+            CannotStartError: there is no such program, or no such working folder.
 
         """
         if not self.cwd.is_dir():
             reason = f"its working folder {str(self.cwd)!r} is not a folder; set cwd"
-            raise self._cannot_be_started(reason)
+            raise CannotStartError(reason)
         if self.program == "python":
             return sys.executable
         if os.sep in self.program:
@@ -117,18 +120,15 @@ class Command:
                 return str(path)
             wrong = "is not executable" if path.exists() else "does not exist"
             reason = f"{str(path)!r} {wrong}; set command"
-            raise self._cannot_be_started(reason)
+            raise CannotStartError(reason)
         found = shutil.which(self.program, path=self.environment.get("PATH", os.defpath))
         if found is None:
             reason = (
                 f"there is no program {self.program!r} on PATH;"
                 " install it, or set command to its path"
             )
-            raise self._cannot_be_started(reason)
+            raise CannotStartError(reason)
         return found
-
-    def _cannot_be_started(self, why: str) -> ServerUnavailableError:
-        return ServerUnavailableError(self.label, "spawn", f"cannot be started: {why}")
 
 
 class Child:
@@ -158,7 +158,7 @@ class Child:
                 it costs a small process of ours. Linux only.
 
         Raises:
-            ServerUnavailableError: it cannot be started.
+            CannotStartError: it cannot be started.
 
         """
         words = [command.found(), *command.args]
@@ -178,8 +178,8 @@ class Child:
                 start_new_session=True,
             )
         except OSError as error:
-            reason = f"cannot be started: {command.program}: {error.strerror}"
-            raise ServerUnavailableError(command.label, "spawn", reason) from error
+            why = f"{command.program}: {error.strerror}"
+            raise CannotStartError(why) from error
         return cls(process)
 
     @property

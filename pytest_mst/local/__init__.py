@@ -1,0 +1,1 @@
+"""What is started on this machine: programs with a certain end, web servers on loopback."""
