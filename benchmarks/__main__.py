@@ -7,13 +7,14 @@ quiet cores, and the ratio to a baseline measured in the same run.
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import proxy
+from benchmarks import model, proxy
 from benchmarks.project import READ, SERVER, WRITE, Measured, run_pytest, scratch, write_eval
 from pytest_mst.domain.eval_config import StdioServer
 from pytest_mst.domain.write import WriteMode
@@ -217,12 +218,24 @@ def proxy_overhead() -> None:
             say(f"proxy, {name}: {line}")
 
 
+def model_overhead() -> None:
+    """What the model loop adds to a turn."""
+    turn = asyncio.run(model.measure(os.environ))
+    say(
+        f"model: {turn.ours_ms:.2f} ms a turn, {turn.ours_ms / turn.bare_ms:.2f} x a bare "
+        f"pydantic-ai agent with functions for tools ({turn.bare_ms:.2f} ms; mark 1.3), "
+        f"{turn.ours_ms / turn.behind_proxy_ms:.2f} x one with the same calls "
+        f"({turn.behind_proxy_ms:.2f} ms)"
+    )
+
+
 ALL: dict[str, Callable[[], None]] = {
     "attempts": instant_attempts,
     "sleeping": sleeping_attempts,
     "first": first_attempt,
     "collect": collection,
     "memory": memory,
+    "model": model_overhead,
     "proxy": proxy_overhead,
 }
 

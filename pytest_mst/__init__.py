@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_mst.domain.eval_config import EvalConfig
     from pytest_mst.domain.failure_class import FailureClass
     from pytest_mst.domain.retry import RetryHint, RetryKind
+    from pytest_mst.domain.score import Score, Unknown
     from pytest_mst.domain.tool_call import ServerGoneError, ToolCallError
     from pytest_mst.domain.trace import TraceEvent
 
@@ -37,11 +38,13 @@ __all__ = (
     "RetryHint",
     "RetryKind",
     "RunFatalError",
+    "Score",
     "ScriptedClient",
     "ServerGoneError",
     "ToolCallError",
     "TraceEvent",
     "Trial",
+    "Unknown",
     "VariantFatalError",
     "WriteRecord",
 )
@@ -57,11 +60,13 @@ _HOMES = {
     "RetryHint": "pytest_mst.domain.retry",
     "RetryKind": "pytest_mst.domain.retry",
     "RunFatalError": "pytest_mst.domain.ending",
+    "Score": "pytest_mst.domain.score",
     "ScriptedClient": "pytest_mst.clients.scripted",
     "ServerGoneError": "pytest_mst.domain.tool_call",
     "ToolCallError": "pytest_mst.domain.tool_call",
     "TraceEvent": "pytest_mst.domain.trace",
     "Trial": "pytest_mst.domain.ending",
+    "Unknown": "pytest_mst.domain.score",
     "VariantFatalError": "pytest_mst.domain.ending",
     "WriteRecord": "pytest_mst.attempt.trial_view",
 }

@@ -17,12 +17,14 @@ EMPTY_NAMES = {"util", "utils", "helper", "helpers", "common", "manager", "manag
 CATCHES_ALL = {
     "pytest_mst/attempt/classify.py": {"classified"},
     "pytest_mst/attempt/collect.py": {"_act", "ending_of"},
+    "pytest_mst/attempt/function_judge.py": {"_called"},
+    "pytest_mst/attempt/judging.py": {"ask"},
     "pytest_mst/plugin/crew.py": {"_one"},
     "pytest_mst/proxy/relay_front.py": {"_let_in"},
     "pytest_mst/proxy/upstream.py": {"serve"},
 }
-"""Around one attempt, and at the proxy's request boundary: where whatever is raised ends that
-one attempt or that one connection, and nothing else."""
+"""Around one attempt, around one judge of it, and at the proxy's request boundary: where whatever
+is raised ends that one attempt, grade or connection, and nothing else."""
 PRIVATE_PYTEST = "pytest_mst/plugin/pytest_private.py"
 
 MODULES = sorted(

@@ -8,23 +8,24 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pytest_mst.attempt.collect import (
+from pytest_mst.attempt.collect import broken, collect
+from pytest_mst.attempt.finished import (
     FinishedAttempt,
-    broken,
-    collect,
+    grader_names,
     not_stored,
+    store_failures,
     store_outcomes,
     trial_facts,
     unstored,
 )
 from pytest_mst.attempt.job import BODY, Again, AttemptJob
+from pytest_mst.attempt.judging import Judging, judged
 from pytest_mst.attempt.run_rules import NO_RULES, RunRules
 from pytest_mst.domain.agreement import agreement_from_json
 from pytest_mst.domain.ending import InfrastructureFailure, Trial
 from pytest_mst.domain.errors import StoreError
 from pytest_mst.domain.resumption import Decision, Step
 from pytest_mst.domain.score import GradeOutcome, GraderFailure
-from pytest_mst.grading.grader import Grader
 from pytest_mst.grading.select import applicable, grade
 from pytest_mst.proxy.hub import Hub
 from pytest_mst.store.append import RunWriter
@@ -32,7 +33,9 @@ from pytest_mst.store.read import StoredAttempt, read_attempt
 from pytest_mst.store.supersede import restore_attempt, supersede_attempt, supersede_grades
 
 
-def stored_again(job: AttemptJob, writer: RunWriter) -> FinishedAttempt | None:
+async def stored_again(
+    job: AttemptJob, writer: RunWriter, rules: RunRules = NO_RULES
+) -> FinishedAttempt | None:
     """Return an attempt that is not collected again, graded again where that was decided.
 
     The ending stays what it is, whatever graders say.
@@ -52,7 +55,7 @@ def stored_again(job: AttemptJob, writer: RunWriter) -> FinishedAttempt | None:
     if job.again.decision.step is Step.KEEP or not isinstance(stored.ending, Trial):
         return finished
     try:
-        return _graded(job, writer, finished, job.again.decision.graders)
+        return await _graded(job, writer, rules, finished, job.again.decision.graders)
     except StoreError as error:
         return replace(
             finished, record=replace(finished.record, ending=not_stored(error)), outcomes=()
@@ -69,9 +72,9 @@ async def make(
 
     """
     if job.again is not None and job.again.stands:
-        return stored_again(job, writer)
+        return await stored_again(job, writer, rules)
     if is_made(job, writer):
-        return made_before(job, writer)
+        return await made_before(job, writer, rules)
     if rules.is_stopped(job.id):
         return None
     try:
@@ -92,7 +95,7 @@ async def make_broken(
 
     One that a process of this session has made stands, whatever broke afterwards.
     """
-    if is_made(job, writer) and (made := made_before(job, writer)) is not None:
+    if is_made(job, writer) and (made := await made_before(job, writer, rules)):
         return made
     try:
         clear_away(job, writer)
@@ -111,7 +114,9 @@ def is_made(job: AttemptJob, writer: RunWriter) -> bool:
     return isinstance(stored, StoredAttempt) and stored.record.started_at != job.again.before
 
 
-def made_before(job: AttemptJob, writer: RunWriter) -> FinishedAttempt | None:
+async def made_before(
+    job: AttemptJob, writer: RunWriter, rules: RunRules = NO_RULES
+) -> FinishedAttempt | None:
     """Return an attempt that a lost process made, graded as far as it had not come to that.
 
     Raises:
@@ -125,7 +130,7 @@ def made_before(job: AttemptJob, writer: RunWriter) -> FinishedAttempt | None:
         missing = frozenset(failed) - {BODY}
     step = Step.GRADE if missing else Step.KEEP
     decision = Decision(step, "a process that is lost made it", graders=missing)
-    finished = stored_again(replace(job, again=Again(decision, stamp="")), writer)
+    finished = await stored_again(replace(job, again=Again(decision, stamp="")), writer, rules)
     if finished is None:
         return None
     said = tuple(one for one in finished.outcomes if one.grader != BODY)  # its body is yet to run
@@ -169,12 +174,17 @@ def _finished(job: AttemptJob, stored: StoredAttempt) -> FinishedAttempt:
     return FinishedAttempt(job, record, stored.writes.entries, stored.outcomes)
 
 
-def _graded(
-    job: AttemptJob, writer: RunWriter, finished: FinishedAttempt, only: frozenset[str] | None
+async def _graded(
+    job: AttemptJob,
+    writer: RunWriter,
+    rules: RunRules,
+    finished: FinishedAttempt,
+    only: frozenset[str] | None,
 ) -> FinishedAttempt:
     """Grade a stored trial: by all of today's graders, or by those that have not scored it.
 
-    The attempt's own file is written last: until then it says that it is to be graded.
+    What code says is stored first, the attempt's own file after it: until then that says that it
+    is to be graded. Judges are asked last.
     """
     record = finished.record
     ending = record.ending
@@ -186,29 +196,34 @@ def _graded(
     modes = job.target.modes if job.again.modes is None else job.again.modes
     facts = trial_facts(job, record, ending, finished.writes, modes, direct=job.again.direct)
     graders = applicable(facts, job.graders)
-    names = tuple(grader.name for grader in graders)
     wanted = [grader for grader in graders if only is None or grader.name in only]
-    kept = _kept(finished.outcomes, wanted, only)
+    judges = [judge for judge in job.judges if only is None or judge.name in only]
+    kept = _kept(finished.outcomes, [one.name for one in (*wanted, *judges)], only)
     said = grade(facts, wanted)
     if job.again.stamp:
         supersede_grades(writer.layout, job.id, job.again.stamp, only)
+    left = tuple(one for one in record.grader_failures if only and one.grader not in only)
     fresh = replace(
         record,
-        grading_error=None,
+        grading_error="\n".join(f"{one.grader}: {one.reason}" for one in left) or None,
         grading_key=job.identity.grading_key,
-        graders=(*names, BODY) if job.has_body else names,
+        grader_failures=left,
+        graders=grader_names(job, graders),
     )
     fresh = store_outcomes(writer, fresh, said, always=fresh != record)
-    return replace(finished, record=fresh, outcomes=(*kept, *said))
+    heard = await judged(judges, Judging(job, fresh, facts, writer, rules))
+    fresh = store_failures(writer, fresh, heard)
+    return replace(finished, record=fresh, outcomes=(*kept, *said, *heard))
 
 
 def _kept(
-    outcomes: Sequence[GradeOutcome], wanted: Sequence[Grader], only: frozenset[str] | None
+    outcomes: Sequence[GradeOutcome], asked: Sequence[str], only: frozenset[str] | None
 ) -> tuple[GradeOutcome, ...]:
     """Return what was said before and stays; of the body, what it says follows."""
     if only is None:
         return ()
-    asked = {grader.name for grader in wanted}
     return tuple(
-        one for one in outcomes if one.grader not in asked and not isinstance(one, GraderFailure)
+        one
+        for one in outcomes
+        if one.grader not in asked and not (isinstance(one, GraderFailure) and one.grader in only)
     )

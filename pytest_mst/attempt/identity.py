@@ -16,6 +16,7 @@ def identity_of(
     target: Target,
     *,
     judges: Sequence[object] = (),
+    judge_sources: Sequence[str] = (),
     declared_writes: bool = False,
     collected_by: str | None = None,
     body: str | None = None,
@@ -30,6 +31,7 @@ def identity_of(
         case: the case.
         target: what it is put to.
         judges: the judges of the eval or the variant.
+        judge_sources: Python source of judges that are functions.
         declared_writes: a Python case marked as making writes.
         collected_by: Python source that has a say in what the client does: of the fixtures that
             make the target, of a body that runs the client itself.
@@ -59,6 +61,8 @@ def identity_of(
         "declaredWrites": declared_writes,
         "body": body,
     }
+    if any(judge_sources):
+        grading["source of judges"] = list(judge_sources)
     if case.expected.outcome:
         checks = case.expected.outcome  # as they are written: a null in them is a value
         grading["outcome"] = [one.model_dump(by_alias=True, exclude_unset=True) for one in checks]

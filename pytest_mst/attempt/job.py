@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pytest_mst.attempt.judges import Judge
 from pytest_mst.attempt.live_plan import LivePlan
 from pytest_mst.clients.client import Client, ClientRequest, endpoint_of
 from pytest_mst.clients.function import FunctionClient
 from pytest_mst.domain.case import Case
 from pytest_mst.domain.ending import InfrastructureFailure
+from pytest_mst.domain.eval_config import ModelPrice
 from pytest_mst.domain.identity import Identity, part_hash
 from pytest_mst.domain.json_value import JsonObject
 from pytest_mst.domain.placeholder import filled
@@ -61,6 +63,8 @@ class Target:
     """The server definitions as they were written: no secret, no absolute path."""
     failure: InfrastructureFailure | None = None
     """Why no attempt can be made; each ends with this."""
+    pricing: Mapping[str, ModelPrice] = field(default_factory=dict)
+    """The eval's own prices, by model."""
     live: LivePlan | None = None
     """What surrounds its attempts, where one of its servers is live."""
     stopped: Target | None = None
@@ -122,8 +126,11 @@ class AttemptJob:
     timeout_s: float
     """Our deadline."""
     graders: tuple[Grader, ...]
+    """Those that are code."""
     identity: Identity
     """What it is an attempt of."""
+    judges: tuple[Judge, ...] = ()
+    """Asked once the attempt has ended and is stored."""
     declared_writes: bool = False
     """The case is marked as making writes, without saying which."""
     has_body: bool = False

@@ -10,22 +10,15 @@ import anyio
 
 from pytest_mst.attempt.again import clear_away, is_made, put_back
 from pytest_mst.attempt.clock import Clock
-from pytest_mst.attempt.collect import (
-    CUT_SHORT,
-    FinishedAttempt,
-    SoFar,
-    deadline_passed,
-    ending_of,
-    not_stored,
-    record_of,
-    store_attempt,
-)
+from pytest_mst.attempt.collect import CUT_SHORT, deadline_passed, ending_of
 from pytest_mst.attempt.direct import listed_for
+from pytest_mst.attempt.finished import FinishedAttempt, not_stored, record_of, store_attempt
 from pytest_mst.attempt.job import AttemptJob
 from pytest_mst.attempt.live_steps import LiveSteps
 from pytest_mst.attempt.retry import Tried, Tries
 from pytest_mst.attempt.run_rules import NO_RULES, RunRules
 from pytest_mst.attempt.shared_connection import NOT_FROM_A_BODY
+from pytest_mst.attempt.so_far import SoFar
 from pytest_mst.clients.client import ClientRequest, shares_connection
 from pytest_mst.domain.attempt import AttemptRecord
 from pytest_mst.domain.ending import Ending, InfrastructureError, InfrastructureFailure, Trial
@@ -126,6 +119,8 @@ class LiveAttempt:
             trace=self._so_far.log,
             session=self.boundary,
             turn=self._inputs,
+            turns=self._tries,
+            pricing=self._job.target.pricing,
         )
         self._inputs += 1
         self._acting += 1
@@ -158,7 +153,8 @@ class LiveAttempt:
             held = await self._tries.after_others(deadline)
             return held or await self._tries.run(once, deadline)
         quiet = self._so_far.log == before and len(boundary.calls) == calls_before
-        return deadline_passed(self._job, self._tries, quiet=quiet)
+        failing = self._so_far.log.failing
+        return deadline_passed(self._job, self._tries, quiet=quiet, failing=failing)
 
     async def finish(
         self,
@@ -179,7 +175,7 @@ class LiveAttempt:
         if self._ending is None:  # no `mst.run`: the body is the client
             self._so_far.log.evidence = "observed"
         ending = self._ending_with(failure, phase, raised)
-        return store_attempt(self._job, self._writer, self._so_far, ending, self._clock)
+        return await self._store(ending)
 
     def _ending_with(
         self,
@@ -230,7 +226,12 @@ class LiveAttempt:
     async def cut_short(self) -> FinishedAttempt:
         """Store that the run was stopped in the middle of the attempt."""
         await self._close()
-        return store_attempt(self._job, self._writer, self._so_far, CUT_SHORT, self._clock)
+        return await self._store(CUT_SHORT)
+
+    async def _store(self, ending: Ending) -> FinishedAttempt:
+        return await store_attempt(
+            self._job, self._writer, self._so_far, ending, clock=self._clock, rules=self._rules
+        )
 
 
 def _of_both(earlier: Ending | None, later: Ending) -> Ending:

@@ -16,7 +16,7 @@ from pytest_mst.attempt.job import AttemptJob
 from pytest_mst.attempt.retry_policy import exhausted, held_up, no_time_left
 from pytest_mst.attempt.run_rules import RunRules
 from pytest_mst.domain.attempt import Try
-from pytest_mst.domain.ending import Ending, InfrastructureFailure, Trial
+from pytest_mst.domain.ending import Ending, InfrastructureError, InfrastructureFailure, Trial
 from pytest_mst.domain.errors import StoreError
 from pytest_mst.domain.retry import SHARED, RetryHint, RetryKind
 from pytest_mst.domain.run import utc_text
@@ -72,6 +72,29 @@ class Tries:
         """The waits there were, in order."""
         self.last_answer: RetryKind | None = None
         """What the endpoint refused the last try with, while the next is waited for or made."""
+        self.refused_turn: RetryKind | None = None
+        """What the endpoint refused the client's last request with, until it answers one."""
+        self._deadline = anyio.CancelScope()
+
+    async def wait(self, failure: InfrastructureFailure, hint: RetryHint, *, next_try: int) -> None:
+        """Wait inside a try until a client's request may be made again; see `TurnRetry`.
+
+        Raises:
+            InfrastructureError: the tries are used up, or the wait does not fit the deadline.
+
+        """
+        kind, deadline = hint.kind, self._deadline
+        wait_s = self._with_others(kind, self._policy.wait_s(next_try, hint.after_s))
+        if next_try > self._policy.tries:
+            raise InfrastructureError.of(exhausted(failure, self._policy.tries, kind))
+        self.refused_turn = kind if kind.is_answer else None
+        if not await self._wait(kind.value, next_try, wait_s, deadline):
+            left_s = _left_s(deadline)
+            raise InfrastructureError.of(no_time_left(failure, kind, wait_s, left_s))
+
+    def answered(self) -> None:
+        """Take note that a client's request was answered."""
+        self.refused_turn = None
 
     async def run(self, once: Once, deadline: anyio.CancelScope) -> Ending:
         """Try until an ending stands.
@@ -83,7 +106,9 @@ class Tries:
 
         """
         number = 0
+        self._deadline = deadline
         while True:
+            self.refused_turn = None
             tried = await once(number)
             self.last_answer = None
             failure, hint = tried.ending, tried.retry

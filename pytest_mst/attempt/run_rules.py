@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pytest_mst.attempt.classify import Classify, classified
 from pytest_mst.attempt.direct import DirectListings
 from pytest_mst.attempt.gates import Gates
+from pytest_mst.attempt.judge_asking import AskJudge, ModelAsking
 from pytest_mst.attempt.retry_policy import RetryPolicy
 from pytest_mst.domain.ending import InfrastructureFailure, Scope
 from pytest_mst.domain.errors import StoreError
@@ -31,6 +32,8 @@ class RunRules:
     """Which attempts are not to begin; `None` where none is ever stopped."""
     classify: Classify | None = None
     """Asked what a failure means; `None` where its producer's word is enough."""
+    ask_judge: AskJudge = field(default_factory=ModelAsking)
+    """Asks the models of judges."""
     listings: DirectListings | None = None
     """Of the servers that clients connect to themselves; `None`: listed for each attempt."""
 

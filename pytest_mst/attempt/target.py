@@ -76,6 +76,7 @@ def target_of(
         tools={state.label: state.tools_for(config.servers[state.label]) for state in states},
         modes=modes,
         definitions=definitions_of(config, variant),
+        pricing=config.pricing,
         failure=next((state.failure for state in states if state.failure is not None), None),
     )
     if WriteMode.LIVE not in modes.values():

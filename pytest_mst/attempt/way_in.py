@@ -16,7 +16,7 @@ from pytest_mst.proxy.shared_boundary import Part
 from pytest_mst.store.append import RunWriter
 
 if TYPE_CHECKING:
-    from pytest_mst.attempt.collect import SoFar
+    from pytest_mst.attempt.so_far import SoFar
 
 
 @dataclass(frozen=True, slots=True)

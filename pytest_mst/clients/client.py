@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pytest_mst.domain.ending import InfrastructureFailure, Trial
+from pytest_mst.domain.eval_config import ModelPrice
 from pytest_mst.domain.json_value import JsonObject, JsonValue
 from pytest_mst.domain.tool_call import ToolCaller
 from pytest_mst.domain.trace import Trace, TraceEvent, TraceEvidence
@@ -22,10 +23,28 @@ class TraceLog:
     answer: str | None = None
     events: list[TraceEvent] = field(default_factory=list)
     usage: Mapping[str, JsonValue] | None = None
+    outside: list[str] = field(default_factory=list)
+    """The client's own tools that stayed on and go round the proxy."""
+    recovered: list[JsonObject] = field(default_factory=list)
+    """Errors of the model's API that the client got over by itself."""
+    notes: list[str] = field(default_factory=list)
+    """What is not known exactly of what such a client does, for people."""
+    conversation: object = None
+    """What the client has to know of the inputs before, where a conversation goes on; its own
+    business, and stored nowhere."""
+    failing: InfrastructureFailure | None = None
+    """What is failing around the client just now: how the attempt ended, should it be cut off
+    while it lasts, for example because the client goes on asking an API that has no time."""
 
     def copy(self) -> TraceLog:
         """Return one that grows on its own from here."""
-        return replace(self, events=self._events_only())
+        return replace(
+            self,
+            events=self._events_only(),
+            outside=list(self.outside),
+            recovered=list(self.recovered),
+            notes=list(self.notes),
+        )
 
     def check(self) -> None:
         """Take out what is no part of a trace.
@@ -58,6 +77,9 @@ class TraceLog:
             servers=self.servers,
             evidence=self.evidence,
             usage=self.usage,
+            outside=tuple(dict.fromkeys(self.outside)),
+            recovered=tuple(self.recovered),
+            notes=tuple(dict.fromkeys(self.notes)),
         )
 
     def _events_only(self) -> list[TraceEvent]:
@@ -93,6 +115,8 @@ class ClientRequest:
     process, `await session.url(label)` or `await session.command(label)` for other programs."""
     turns: TurnRetry = field(default_factory=NoRetry)
     """Waits before a request to a model is made again."""
+    pricing: Mapping[str, ModelPrice] = field(default_factory=dict)
+    """The eval's own prices, by model."""
 
 
 class Client(Protocol):

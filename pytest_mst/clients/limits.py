@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from types import TracebackType
 
 import anyio
 
 from pytest_mst.clients.client import Client, ClientRequest
-from pytest_mst.domain.ending import Trial
+from pytest_mst.domain.ending import InfrastructureError, InfrastructureFailure, Trial
 from pytest_mst.domain.errors import OptionsError
 from pytest_mst.domain.json_value import JsonObject, json_type
+from pytest_mst.domain.retry import RetryHint
 from pytest_mst.domain.tool_call import ToolCallError
+from pytest_mst.domain.turn_retry import TurnRetry
 
 LIMITS = ("maxTurns", "maxToolCalls", "maxDurationMs")
 """The keys of `clientOptions` that every client has."""
@@ -68,6 +71,25 @@ class _CallBudget:
         raise ToolCallError(_USED_UP, "the client has made all the calls it may (maxToolCalls)")
 
 
+class _WaitsLeftOut:
+    """Waits that do not count towards the client's time: what it waits for is not its doing."""
+
+    def __init__(self, turns: TurnRetry, scope: anyio.CancelScope) -> None:
+        self._turns = turns
+        self._scope = scope
+
+    async def wait(self, failure: InfrastructureFailure, hint: RetryHint, *, next_try: int) -> None:
+        left_s = self._scope.deadline - anyio.current_time()
+        self._scope.deadline = math.inf
+        try:
+            await self._turns.wait(failure, hint, next_try=next_try)
+        finally:
+            self._scope.deadline = anyio.current_time() + left_s
+
+    def answered(self) -> None:
+        self._turns.answered()
+
+
 class _CutOff:
     """A cancel scope for a client: what it raises because it is cut off is not how it ended."""
 
@@ -102,6 +124,7 @@ async def run_within_limits(client: Client, request: ClientRequest) -> Trial:
     limits = Limits.of(request.options)
     cut = _CutOff(limits.duration_s)
     budget = None if limits.calls is None else _CallBudget(limits.calls, cut.scope)
+    request = replace(request, turns=_WaitsLeftOut(request.turns, cut.scope))
     ending: object = None
     request.tools.guard = budget
     try:
@@ -111,9 +134,23 @@ async def run_within_limits(client: Client, request: ClientRequest) -> Trial:
         request.tools.guard = None
     if budget is not None and budget.exceeded:
         return Trial(stopped_by="calls")
+    if cut.scope.cancel_called and request.trace.failing is not None:
+        after = f"the client's time (maxDurationMs) ran out after {limits.duration_s:g} s"
+        raise InfrastructureError.of(cut_off_while(request.trace.failing, after))
     if cut.scope.cancel_called:
         return Trial(stopped_by="time")
     if not isinstance(ending, Trial):
         msg = f"client {client.name!r} returned {type(ending).__name__}; `run` returns a Trial"
         raise TypeError(msg)
     return ending
+
+
+def cut_off_while(failing: InfrastructureFailure, when: str) -> InfrastructureFailure:
+    """Return how an attempt ended that was cut off while something around its client failed.
+
+    Args:
+        failing: what failed, still.
+        when: why it was cut off, and after how long.
+
+    """
+    return replace(failing, reason=f"{when}, and until then: {failing.reason}")

@@ -6,13 +6,19 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_mst.clients.claude_code import ClaudeCodeClient
 from pytest_mst.clients.client import Client
 from pytest_mst.clients.function import FunctionClient
+from pytest_mst.clients.mst import MstClient
 from pytest_mst.clients.scripted import ScriptedClient
 from pytest_mst.domain.errors import SelectionError
 from pytest_mst.domain.json_value import JsonObject
 
-CLIENTS: Mapping[str, Client] = {"scripted": ScriptedClient()}
+CLIENTS: Mapping[str, Client] = {
+    "claude-code": ClaudeCodeClient(),
+    "mst": MstClient(),
+    "scripted": ScriptedClient(),
+}
 
 
 def client_named(name: str, *, asked_by: str) -> Client:

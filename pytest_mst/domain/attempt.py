@@ -14,6 +14,7 @@ from pytest_mst.domain.ending import (
 )
 from pytest_mst.domain.outcome import OutcomeReading, outcome_reading_from_json
 from pytest_mst.domain.run import AttemptId
+from pytest_mst.domain.score import GraderFailure
 from pytest_mst.domain.stored_field import (
     Stored,
     StoredFieldError,
@@ -73,6 +74,8 @@ class AttemptRecord:
     agreement: Agreement | None = None
     grading_error: str | None = None
     """Why a trial's grader could not run."""
+    grader_failures: tuple[GraderFailure, ...] = ()
+    """The same, grader by grader; empty where a record does not tell them apart."""
     tries: tuple[Try, ...] = ()
     graders: tuple[str, ...] = ()
     """The graders that are to score the trial; one whose score is missing has not run yet."""
@@ -105,6 +108,8 @@ class AttemptRecord:
         optional: dict[str, object] = {
             "error": error,
             "gradingError": self.grading_error,
+            "graderFailures": {one.grader: _failure_to_json(one) for one in self.grader_failures}
+            or None,
             "trace": None if self.trace is None else self.trace.to_json(),
             "agreement": None if self.agreement is None else self.agreement.to_json(),
             "tries": [one.to_json() for one in self.tries] or None,
@@ -150,12 +155,26 @@ def attempt_from_json(stored: Stored) -> AttemptRecord:
         tools_key=text_field(stored, "toolsKey", ""),
         trace=None if trace is None else trace_from_json(trace),
         grading_error=optional_text_field(stored, "gradingError"),
+        grader_failures=_grader_failures(optional_object_field(stored, "graderFailures") or {}),
         tries=tuple(_try(one) for one in object_list_field(stored, "tries")),
         graders=text_list_field(stored, "graders"),
         trial_id=text_field(stored, "trialId", ""),
         outcome=tuple(map(outcome_reading_from_json, object_list_field(stored, "outcome"))),
         cleanup_error=optional_text_field(stored, "cleanupError"),
     )
+
+
+def _failure_to_json(failure: GraderFailure) -> dict[str, object]:
+    return {"reason": failure.reason, "retryable": failure.retryable}
+
+
+def _grader_failures(stored: Stored) -> tuple[GraderFailure, ...]:
+    failures = []
+    for grader in stored:
+        one = object_field(stored, grader)
+        reason = text_field(one, "reason", "")
+        failures.append(GraderFailure(grader, reason, one.get("retryable") is not False))
+    return tuple(failures)
 
 
 def _try(stored: Stored) -> Try:
@@ -180,6 +199,9 @@ def trace_from_json(stored: Stored) -> Trace:
         servers=text_list_field(stored, "servers"),
         evidence=_evidence(stored.get("evidence", "structured")),
         usage=optional_object_field(stored, "usage"),
+        outside=text_list_field(stored, "builtinTools"),
+        recovered=tuple(object_list_field(stored, "recoveredErrors")),
+        notes=text_list_field(stored, "notes"),
     )
 
 

@@ -148,7 +148,7 @@ class Assertions(UserModel):
             or self.matches_pattern
             or (self.tools_triggered is not None and self.tools_triggered.can_fail)
             or (self.tool_call_count is not None and self.tool_call_count.can_fail)
-            or self.passes_judge is not None
+            or self.passes_judge not in (None, False, [], ())
         )
 
 

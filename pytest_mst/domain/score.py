@@ -57,6 +57,7 @@ class Unknown:
     grader: str
     reason: str
     """What would make it known."""
+    details: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class GraderFailure:
 
     grader: str
     reason: str
+    retryable: bool = True
+    """Whether running it again, as it is, can help."""
 
 
 GradeOutcome: TypeAlias = Score | Unknown | GraderFailure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from pytest_mst.domain.json_value import JsonObject
@@ -43,6 +43,15 @@ class ToolCaller(Protocol):
     @property
     def servers(self) -> tuple[str, ...]:
         """The labels of the servers there are."""
+        ...
+
+    def listed(self, server: str) -> Sequence[Mapping[str, Any]]:
+        """Return the tools of a server as it lists them just now, with all that it says of them.
+
+        Raises:
+            KeyError: there is no server of that label.
+
+        """
         ...
 
     async def call_tool(

@@ -53,6 +53,12 @@ class Trace:
     """The labels of the servers the client was given."""
     evidence: TraceEvidence = "structured"
     usage: Mapping[str, JsonValue] | None = field(default=None)
+    outside: Sequence[str] = ()
+    """The client's own tools that stayed on and go round the proxy, by name."""
+    recovered: Sequence[JsonObject] = ()
+    """Errors of the model's API that the client got over by itself, in order."""
+    notes: Sequence[str] = ()
+    """What is not known exactly of what such a client does, for people."""
 
     @property
     def tool_calls(self) -> list[TraceEvent]:
@@ -69,4 +75,10 @@ class Trace:
         }
         if self.usage is not None:
             stored["usage"] = self.usage
+        if self.outside:
+            stored["builtinTools"] = list(self.outside)
+        if self.recovered:
+            stored["recoveredErrors"] = [dict(one) for one in self.recovered]
+        if self.notes:
+            stored["notes"] = list(self.notes)
         return stored

@@ -30,6 +30,10 @@ class TurnRetry(Protocol):
         """
         ...
 
+    def answered(self) -> None:
+        """Take note that the request was answered: what refused it before is over."""
+        ...
+
 
 class NoRetry:
     """For whoever has nobody to wait with: the first failure stands."""
@@ -42,3 +46,6 @@ class NoRetry:
 
         """
         raise InfrastructureError.of(failure, hint)
+
+    def answered(self) -> None:
+        """Do nothing: nothing was waited for."""

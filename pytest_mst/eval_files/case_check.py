@@ -12,6 +12,7 @@ from pytest_mst.domain.loaded import LoadedCase
 from pytest_mst.eval_files.config_check import unknown_label
 from pytest_mst.eval_files.contract import written_path
 from pytest_mst.eval_files.document import Document
+from pytest_mst.eval_files.judge_check import check_case_judges
 from pytest_mst.eval_files.placeholder_check import check_placeholders
 from pytest_mst.eval_files.quoted import quoted
 from pytest_mst.eval_files.suggestion import nearest
@@ -32,6 +33,7 @@ def check_cases(
         yield from _labels(document, index, case, config)
         yield from _misspelt(document, index, case)
         yield from _placeholders(document, index, case)
+        yield from check_case_judges(document, index, case, config)
         if ungraded and case.skip is None and not case.grades_something:
             yield document.error(
                 ("cases", index),

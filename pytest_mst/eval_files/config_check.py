@@ -9,6 +9,7 @@ from pytest_mst.domain.eval_config import EvalConfig, HttpServer
 from pytest_mst.domain.placeholder import INPUT, TRIAL_ID
 from pytest_mst.eval_files.document import Document, KeyPath
 from pytest_mst.eval_files.environment import reference_problems
+from pytest_mst.eval_files.judge_check import check_config_judges
 from pytest_mst.eval_files.placeholder_check import check_placeholders
 from pytest_mst.eval_files.quoted import quoted
 from pytest_mst.eval_files.suggestion import suggest
@@ -23,6 +24,7 @@ def check_config(
     yield from _variants(document, config)
     yield from _marks(document, config)
     yield from _placeholders(document, config)
+    yield from check_config_judges(document, config)
 
 
 def unknown_label(

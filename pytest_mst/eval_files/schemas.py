@@ -12,13 +12,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core.core_schema import DictSchema
 
 from pytest_mst.domain import case as case_module
 from pytest_mst.domain import eval_config as eval_config_module
+from pytest_mst.domain import judge as judge_module
 from pytest_mst.domain.case import Dataset
 from pytest_mst.domain.eval_config import EvalConfig
+from pytest_mst.domain.judge import FunctionConfig, RegisteredConfig, RubricConfig
 from pytest_mst.domain.model import UserModel
 
 SUFFIX = ".schema.json"
@@ -61,9 +64,12 @@ def schema(name: str) -> dict[str, Any]:
     model, title = _MODELS[name]
     written = model.model_json_schema(schema_generator=_Generator)
     definitions: dict[str, Any] = written.pop("$defs", {})
+    definitions.update(_judge_definitions())
     described = _field_docstrings()
     for class_name, part in ((model.__name__, written), *definitions.items()):
         for key, value in part.get("properties", {}).items():
+            if key == "judges":
+                _judges_in(value)
             # Generated from the key, it says nothing that the key does not.
             value.pop("title", None)
             description = described.get(class_name, {}).get(key)
@@ -75,6 +81,28 @@ def schema(name: str) -> dict[str, Any]:
         "title": title,
         "$defs": definitions,
     }
+
+
+def _judge_definitions() -> dict[str, Any]:
+    """Return the forms that judges have, which the models leave to `judge_check`."""
+    written = TypeAdapter(RubricConfig | FunctionConfig | RegisteredConfig).json_schema(
+        ref_template="#/$defs/{model}", schema_generator=_Generator
+    )
+    definitions: dict[str, Any] = written["$defs"]
+    definitions["RubricConfig"]["required"] = []  # `rubric` alone says the type
+    definitions["RubricConfig"]["anyOf"] = [{"required": ["type"]}, {"required": ["rubric"]}]
+    definitions["FunctionConfig"]["required"] = ["object"]
+    return definitions
+
+
+def _judges_in(part: dict[str, Any]) -> None:
+    """Say in a list of judges, wherever it stands in a schema, what each of them may be."""
+    forms = [{"$ref": f"#/$defs/{one}Config"} for one in ("Rubric", "Function", "Registered")]
+    of_a_kind = [{"required": [key]} for key in ("type", "rubric", "object")]
+    changes = {"type": "object", "required": ["name"], "not": {"anyOf": of_a_kind}}
+    for one in (part, *part.get("anyOf", ())):
+        if one.get("type") == "array":
+            one["items"] = {"anyOf": [{"type": "string", "pattern": r"\S"}, *forms, changes]}
 
 
 def write_schemas(folder: Path) -> list[Path]:
@@ -104,7 +132,7 @@ def schema_text(content: dict[str, Any]) -> str:
 def _field_docstrings() -> dict[str, dict[str, str]]:
     """Return the text below each field, by class name and key; a subclass has its base's too."""
     by_class: dict[str, dict[str, str]] = {}
-    for module in (case_module, eval_config_module):
+    for module in (case_module, eval_config_module, judge_module):
         for node in ast.parse(inspect.getsource(module)).body:
             if isinstance(node, ast.ClassDef):
                 model = getattr(module, node.name)

@@ -7,7 +7,7 @@ be ended in there and no mark be written, so that no text can pass for a part of
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -56,6 +56,14 @@ BoundaryWord: TypeAlias = Literal["recorded", "takes no writes", "stopped nothin
 reads are in the record, and nobody can tell which of them wrote. `none`: the client was connected
 to the server itself, so that no call of it is in the record. `takes no writes`: it only has tools
 that read."""
+
+
+Redact: TypeAlias = Callable[[str], str]
+"""Takes secrets out of a text."""
+
+
+def _as_it_is(text: str) -> str:
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,34 +144,47 @@ class JudgeInput:
         }
 
     def text(self, output_limit_chars: int = OUTPUT_LIMIT_CHARS) -> str:
-        """Write the instructions, and all of the data between the two marks.
+        """Write the instructions, and all of the data; see `data`."""
+        return "\n".join([*INSTRUCTIONS, "", self.data(output_limit_chars)])
+
+    def data(
+        self,
+        output_limit_chars: int = OUTPUT_LIMIT_CHARS,
+        *,
+        redact: Redact = _as_it_is,
+        more: Sequence[str] = (),
+    ) -> str:
+        """Write all of the data between the two marks.
 
         Args:
             output_limit_chars: how much of an output or a reply is shown, as JSON; where one is
                 cut, it is said how much of it is left out. Arguments are never cut.
+            redact: takes secrets out of a text, before it is cut.
+            more: further lines, as `data_line` writes them.
 
         """
-        lines = [*INSTRUCTIONS, "", BEGIN, *self._data_lines(output_limit_chars), END, ""]
-        return "\n".join(lines)
+        lines = _Lines(output_limit_chars, redact)
+        return "\n".join([BEGIN, *self._data_lines(lines), *more, END, ""])
 
-    def _data_lines(self, limit_chars: int) -> Iterator[str]:
+    def _data_lines(self, lines: _Lines) -> Iterator[str]:
+        _json, _cut = lines.json, lines.cut
         yield f"case: {_json(self._case())}"
         for server in self.servers:
             yield f"server: {_json(server.to_json())}"
         yield f"trace: {_json({'evidence': self.trace.evidence, 'events': len(self.trace.events)})}"
         for number, event in enumerate(self.trace.events):
-            yield f"event {number}: {_json(_cut(_event(event.to_json()), 'output', limit_chars))}"
+            yield f"event {number}: {_json(_cut(_event(event.to_json()), 'output'))}"
         yield f"answer: {_json(self.trace.answer)}"
         if self.client_error is not None:
             yield f"the client errored: {_json(self.client_error)}"
         yield f"writes in the record: {len(self.writes)}"
         for number, write in enumerate(self.writes):
-            yield f"write {number}: {_json(_cut(write.to_json(), 'reply', limit_chars))}"
+            yield f"write {number}: {_json(_cut(write.to_json(), 'reply'))}"
         yield f"agreement of trace and record: {_json(self.agreement)}"
         if self.outcome is not None:
             yield f"outcome checks: {_json(_outcome(self.outcome))}"
         for reading in self.readings:
-            yield f"read after the attempt: {_json(_cut(reading.to_json(), 'result', limit_chars))}"
+            yield f"read after the attempt: {_json(_cut(reading.to_json(), 'result'))}"
 
     def _case(self) -> dict[str, object]:
         expected = self.case.expected.model_dump(by_alias=True, exclude_unset=True)
@@ -245,20 +266,40 @@ def _outcome(outcome: GradeOutcome) -> dict[str, object]:
             return {"couldNotRead": outcome.reason}
 
 
-def _cut(data: dict[str, object], key: str, limit_chars: int) -> dict[str, object]:
-    """Shorten one value where it is long, and say how much of it is left out."""
-    written = _json(data.get(key))
-    if len(written) <= limit_chars:
-        return data
-    shown = written[:limit_chars]
-    left_out = f"{len(written) - limit_chars} of {len(written)} characters of its JSON"
-    return {**data, key: shown, f"{key}LeftOut": left_out}
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """How the data is written."""
+
+    limit_chars: int
+    redact: Redact
+
+    def json(self, value: object) -> str:
+        r"""Write a value on one line of ASCII, `<` and `>` as `\u003c` and `\u003e`."""
+        return self._written(value).replace("<", "\\u003c").replace(">", "\\u003e")
+
+    def cut(self, data: dict[str, object], key: str) -> dict[str, object]:
+        """Shorten one value where it is long, and say how much of it is left out."""
+        written = self.json(data.get(key))
+        if len(written) <= self.limit_chars:
+            return data
+        shown = written[: self.limit_chars]
+        left_out = f"{len(written) - self.limit_chars} of {len(written)} characters of its JSON"
+        return {**data, key: shown, f"{key}LeftOut": left_out}
+
+    def _written(self, value: object) -> str:
+        try:
+            return self.redact(json.dumps(value, ensure_ascii=True))
+        except RecursionError:
+            return json.dumps("[nested too deeply to be shown]")
 
 
-def _json(value: object) -> str:
-    r"""Write a value on one line of ASCII, `<` and `>` as `\u003c` and `\u003e`."""
-    try:
-        written = json.dumps(value, ensure_ascii=True)
-    except RecursionError:
-        written = json.dumps("[nested too deeply to be shown]")
-    return written.replace("<", "\\u003c").replace(">", "\\u003e")
+def data_line(name: str, value: object, redact: Redact = _as_it_is) -> str:
+    """Write one more piece of data as `JudgeInput.data` writes its own.
+
+    Args:
+        name: what it is; of our own.
+        value: a JSON value, whoever wrote it.
+        redact: takes secrets out of a text.
+
+    """
+    return f"{name}: {_Lines(OUTPUT_LIMIT_CHARS, redact).json(value)}"

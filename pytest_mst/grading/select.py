@@ -12,32 +12,23 @@ from pytest_mst.grading.grader import ConditionalGrader, Grader, TrialFacts
 from pytest_mst.grading.outcome import OutcomeGrader
 from pytest_mst.grading.returned import outcome_of
 from pytest_mst.grading.tool_calls import ToolCallCountGrader, ToolsTriggeredGrader
-from pytest_mst.grading.unavailable import UnavailableJudge, judge_name
 from pytest_mst.grading.writes import WritesGrader
 
 
-def graders_of(
-    case: Case, judges: Sequence[object] = (), *, outcome: Grader | None = None
-) -> tuple[Grader, ...]:
-    """Return the graders of a case, each under a name of its own.
+def graders_of(case: Case, *, outcome: Grader | None = None) -> tuple[Grader, ...]:
+    """Return the graders of a case that are code, each under a name of its own.
 
     An assertion that cannot fail checks nothing and is no grader. The `writes` grader is always
     among them: it applies to the trials that made a write, too.
 
     Args:
         case: the case.
-        judges: the judges of the eval or the variant, beside the case's own.
         outcome: who grades the case's outcome checks; by default by what was read for them.
 
     """
     graders = [*_assertions(case), WritesGrader()]
     if case.expected.outcome:
         graders.append(OutcomeGrader(case.expected.outcome) if outcome is None else outcome)
-    taken = {grader.name for grader in graders}
-    for judge in (*case.judges, *_older_judges(case), *judges):
-        name = _free_name(judge_name(judge), taken)
-        taken.add(name)
-        graders.append(UnavailableJudge(name))
     return tuple(graders)
 
 
@@ -67,19 +58,3 @@ def _assertions(case: Case) -> Iterator[Grader]:
         yield ToolsTriggeredGrader(asked.tools_triggered)
     if asked.tool_call_count is not None and asked.tool_call_count.can_fail:
         yield ToolCallCountGrader(asked.tool_call_count)
-
-
-def _older_judges(case: Case) -> Sequence[object]:
-    """Return the judges that older datasets ask for among the assertions."""
-    judge = case.assertions.passes_judge
-    if judge is None:
-        return ()
-    return judge if isinstance(judge, list | tuple) else (judge,)
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    """Number a name that is taken, so that no score is kept in another's place."""
-    number, free = 2, name
-    while free in taken:
-        number, free = number + 1, f"{name}-{number}"
-    return free

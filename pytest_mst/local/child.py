@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -91,7 +91,8 @@ class Command:
     program: str
     """`python` is the running interpreter."""
     args: Sequence[str]
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(repr=False)
+    """Added to what it gets of ours; may hold keys."""
     cwd: Path
     inherit_env: bool = False
     """Whether it gets the whole environment, not only a safe part of it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
@@ -25,7 +26,14 @@ class WebServer:
     polling, and the log of its start and end.
     """
 
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: Application, *, tells_errors: bool = True) -> None:
+        """Take an application.
+
+        Args:
+            application: what is served.
+            tells_errors: whether what it raises is logged; else it only ends its connection.
+
+        """
         config = uvicorn.Config(
             application,
             interface="asgi3",
@@ -40,7 +48,9 @@ class WebServer:
         )
         config.load()
         config.loaded_app = application  # at a low log level, what logs each request stands before
-        config.http_protocol_class = _unlogged(config.http_protocol_class)
+        config.http_protocol_class = _unlogged(
+            config.http_protocol_class, tells_errors=tells_errors
+        )
         self._server = uvicorn.Server(config)
         self._server.lifespan = config.lifespan_class(config)
         self._socket = _loopback_socket()
@@ -80,12 +90,17 @@ def _loopback_socket() -> socket.socket:
     return made
 
 
-def _unlogged(protocol: Any) -> Any:
+_SILENT = logging.Logger("pytest_mst.local.web_server", logging.CRITICAL + 1)
+
+
+def _unlogged(protocol: Any, *, tells_errors: bool) -> Any:
     """Make a protocol that writes no access log: an address in it lets whoever reads it in."""
 
     class Unlogged(protocol):  # type: ignore[misc]  # uvicorn chooses the class when it runs
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
             self.access_log = False
+            if not tells_errors:
+                self.logger = _SILENT
 
     return Unlogged

@@ -73,7 +73,9 @@ def _take_over(config: pytest.Config, workerinput: dict[str, Any]) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say what each server's writes come to, before anything starts."""
     session = config.stash.get(SESSION, None)
-    return header_lines(session) if session is not None else []
+    if session is None:
+        return []
+    return [*header_lines(session), *session.preflight_lines]
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> EvalFile | RefusedFile | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from pytest_mst.attempt.collect import FinishedAttempt
+from pytest_mst.attempt.finished import FinishedAttempt
 from pytest_mst.domain.ending import InfrastructureFailure
 from pytest_mst.domain.evidence import lowest
 from pytest_mst.domain.score import CaseVerdict, GradedAttempt, case_verdict

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_mst.attempt.collect import FinishedAttempt, not_stored, store_outcomes
+from pytest_mst.attempt.finished import FinishedAttempt, not_stored, store_outcomes
 from pytest_mst.attempt.job import BODY
 from pytest_mst.attempt.unexpected import detail_of, fatal_failure, fatal_in, leaves, named
 from pytest_mst.domain.ending import (

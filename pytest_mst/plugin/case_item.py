@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import pytest
 
-from pytest_mst.attempt.collect import FinishedAttempt
+from pytest_mst.attempt.finished import FinishedAttempt
+from pytest_mst.attempt.function_judge import FunctionJudge, JudgeFunction
 from pytest_mst.attempt.identity import identity_of
 from pytest_mst.attempt.job import BODY, Again, AttemptJob, Target
+from pytest_mst.attempt.judges import Judge, judges_of
+from pytest_mst.attempt.preflight import Preflight, setup_key
 from pytest_mst.attempt.prepared import PreparedEval
 from pytest_mst.attempt.trial_view import Looked
 from pytest_mst.domain.case import Case
@@ -46,7 +50,12 @@ class CaseItem:
     prepared: PreparedEval | None
     target: Target | None
     """What the case is put to; `None` until its own fixtures have said so."""
-    judges: tuple[object, ...] = ()
+    preflight: Preflight = field(default_factory=dict)
+    """What was found not to work before the first attempt, by `setup_key`."""
+    judge_entries: tuple[object, ...] = ()
+    """The judges of the eval or the variant, as they are written."""
+    registered_judges: Mapping[str, JudgeFunction] = field(default_factory=dict)
+    """By name: those that entries can name by their type."""
     has_body: bool = False
     """A Python case: its test body grades too."""
     body: str | None = None
@@ -76,6 +85,7 @@ class CaseItem:
     looked: Looked = field(default_factory=Looked)
     """What the body has looked at in the trial under way."""
     _graders: tuple[Grader, ...] | None = None
+    _judges: tuple[Judge, ...] | None = None
     _identity: Identity | None = None
     finished: FinishedAttempt | None = None
     """The attempt of the trial under way, once it has ended."""
@@ -115,26 +125,55 @@ class CaseItem:
             locator=self.locator(trial),
             case=self.case,
             dataset=self.dataset,
-            target=target.for_case(self.case),
+            target=self._where_it_can_begin(target.for_case(self.case)),
             timeout_s=self.timeout_s,
             graders=self.graders,
+            judges=self.judges,
             identity=self.identity,
             declared_writes=self.declared_writes,
             has_body=self.has_body,
             again=self.again.get(trial),
         )
 
+    def _where_it_can_begin(self, target: Target) -> Target:
+        """Return the target, or one where every attempt fails if that is known already."""
+        if not self.preflight or target.failure is not None:
+            return target
+        options = {**target.options, **self.case.client_options}
+        key = setup_key(target.client, self.case.model or target.model, options)
+        failure = self.preflight.get(key)
+        return target if failure is None else replace(target, failure=failure)
+
     @property
     def graders(self) -> tuple[Grader, ...]:
-        """Its graders, less a test body."""
+        """Its graders that are code, less a test body."""
         if self._graders is None:
-            self._graders = graders_of(self.case, self.judges)
+            self._graders = graders_of(self.case)
         return self._graders
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        """Its judges, asked once an attempt has ended.
+
+        Raises:
+            SelectionError: it names one that is not registered.
+
+        """
+        if self._judges is None:
+            self._judges = judges_of(
+                self.case,
+                self.judge_entries,
+                folder=self.prepared.loaded.path.parent if self.prepared else Path.cwd(),
+                taken=[*(grader.name for grader in self.graders), BODY],
+                registered=self.registered_judges,
+                asked_by=f"judges of case {self.case.id!r}",
+            )
+        return self._judges
 
     @property
     def grader_names(self) -> frozenset[str]:
         """The names of its graders, less a test body."""
-        return frozenset(grader.name for grader in self.graders)
+        return frozenset(grader.name for grader in (*self.graders, *self.judges))
 
     @property
     def identity(self) -> Identity:
@@ -147,7 +186,10 @@ class CaseItem:
             self._identity = identity_of(
                 self.case,
                 target or Target.missing(self.variant.name),
-                judges=self.judges,
+                judges=self.judge_entries,
+                judge_sources=[
+                    judge.source for judge in self.judges if isinstance(judge, FunctionJudge)
+                ],
                 declared_writes=self.declared_writes,
                 collected_by="\n".join(known) if known else None,
                 body=self.body,

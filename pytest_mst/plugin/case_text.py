@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_mst.attempt.collect import FinishedAttempt
+from pytest_mst.attempt.finished import FinishedAttempt
 from pytest_mst.attempt.job import BODY
 from pytest_mst.domain.ending import InfrastructureFailure, Trial
 from pytest_mst.domain.evidence import Evidence, lowest

@@ -84,7 +84,7 @@ class EvalItem(pytest.Function):
     ) -> EvalItem:
         """Make the item."""
         one, config = parent.loaded_case, prepared.loaded.config
-        case = one.case
+        case = session.with_model(config, variant, one.case)
         item: EvalItem = cls.from_parent(
             parent, name=node_name(variant.name), callobj=graded_already
         )
@@ -108,7 +108,9 @@ class EvalItem(pytest.Function):
             timeout_s=config.timeout / 1000,
             prepared=prepared,
             target=target,
-            judges=judges,
+            preflight=session.preflight,
+            judge_entries=judges,
+            registered_judges=session.judges,
             may_skip=case.skip is not None,
         )
         return item

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import anyio
 
 from pytest_mst.attempt.again import make
-from pytest_mst.attempt.collect import FinishedAttempt
+from pytest_mst.attempt.finished import FinishedAttempt
 from pytest_mst.attempt.job import AttemptJob
 from pytest_mst.attempt.run_rules import NO_RULES, RunRules
 from pytest_mst.plugin.places import Places
@@ -53,7 +53,9 @@ class Crew:
         self._workers = 0
         self._stopped = False
         self._loop = asyncio.get_running_loop()
-        self._ended = anyio.Event()
+        self._ended = False
+        self._wake = asyncio.Event()
+        """Set when there may be somebody to begin, or it is to end."""
         self._idle = anyio.Event()
         """Set when no attempt is under way any more."""
         self._tasks = anyio.create_task_group()
@@ -64,7 +66,10 @@ class Crew:
         """Work until `end` is called."""
         async with self._tasks:
             task_status.started(self)
-            await self._ended.wait()
+            while not self._ended:
+                await self._wake.wait()
+                self._wake.clear()  # first: what comes from now on wakes it again
+                self._begin_next()
             self._tasks.cancel_scope.cancel()
 
     def take(self, orders: Iterable[Order]) -> None:
@@ -77,7 +82,7 @@ class Crew:
                 order.future.set_result(None)
             return
         self._waiting.extend(orders)
-        self._begin_next()
+        self._wake.set()  # a callback of the loop is no task, and cannot start one
 
     def _begin_next(self) -> None:
         """Let somebody work in each free place, as far as there are orders."""
@@ -143,7 +148,8 @@ class Crew:
 
     async def end(self) -> None:
         """Stop working."""
-        self._ended.set()
+        self._ended = True
+        self._wake.set()
 
 
 async def serve_crew(

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import pytest
 
-from pytest_mst.attempt.collect import FinishedAttempt
+from pytest_mst.attempt.finished import FinishedAttempt
 from pytest_mst.domain.ending import Trial
 from pytest_mst.plugin import timer
 from pytest_mst.plugin.attempts import Attempts

@@ -24,7 +24,7 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from pytest_mst.attempt.collect import FinishedAttempt
+from pytest_mst.attempt.finished import FinishedAttempt
 from pytest_mst.attempt.load_check import check_evals
 from pytest_mst.attempt.prepared import PreparedEval
 from pytest_mst.attempt.started_servers import started_labels
@@ -41,6 +41,8 @@ _T = TypeVar("_T")
 JobKey: TypeAlias = tuple[str, AttemptId]
 """Run id and attempt."""
 
+_MODELS = "pytest_mst.providers.model"
+"""Has connections to model APIs open once it was imported; not before."""
 _TICK_S = 0.5
 _CLOSE_BOUND_S = 2.0
 """How long the loop of an interrupted session may take to end."""
@@ -316,6 +318,8 @@ class Engine:
         if self._crew is not None:
             self.call(self._crew.end)
             self._crew = None
+        if self._portal is not None and (model := sys.modules.get(_MODELS)) is not None:
+            self.call(model.close_here)
         self._orders.clear()
         self._connections.close()
         self._hub = None

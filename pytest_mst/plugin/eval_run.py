@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from pydantic import BaseModel
 
 from pytest_mst.attempt.prepared import PreparedEval
 from pytest_mst.attempt.run_rules import NO_RULES, RunRules
@@ -13,7 +15,7 @@ from pytest_mst.attempt.suspicious_tools import suspicious_reads
 from pytest_mst.attempt.write_modes import write_modes
 from pytest_mst.domain.eval_config import Variant
 from pytest_mst.domain.json_value import content_hash
-from pytest_mst.domain.loaded import DatasetInfo
+from pytest_mst.domain.loaded import DatasetInfo, LoadedEval
 from pytest_mst.domain.plan import (
     PlannedCase,
     RunPlan,
@@ -23,7 +25,8 @@ from pytest_mst.domain.plan import (
     tool_hashes,
     tools_hash,
 )
-from pytest_mst.eval_files.environment import secrets_of
+from pytest_mst.eval_files.environment import MIN_SECRET_CHARS, secrets_of
+from pytest_mst.providers.endpoint import KEY_VARIABLES
 from pytest_mst.store.append import RunWriter
 from pytest_mst.store.layout import RunLayout
 from pytest_mst.store.lock import RunLock
@@ -59,6 +62,7 @@ class EvalRun:
             return
         self.prepared.append(prepared)
         secrets = [secrets_of(one.loaded.config, environ) for one in self.prepared]
+        secrets.extend(provider_keys(one.loaded, environ) for one in self.prepared)
         self.writer.redactor = Redactor(frozenset().union(*secrets))
 
     def plan(
@@ -98,6 +102,30 @@ class EvalRun:
             baseline=config.baseline if config else None,
             source=self.source,
         )
+
+
+def provider_keys(loaded: LoadedEval, environ: Mapping[str, str]) -> frozenset[str]:
+    """Return the keys of model APIs that the environment holds, which nothing written may show.
+
+    They are those in the variables that are known, and in those that the eval names.
+    """
+    config = loaded.config
+    said: list[object] = [config.client_options, *config.judges]
+    for variant in config.variants_or_default:
+        said.extend([variant.client_options, *(variant.judges or ())])
+    for one in loaded.cases:
+        said.extend([one.case.client_options, *one.case.judges])
+    named = {variable for one in said for variable in _key_variables(one)}
+    values = (environ.get(name, "") for name in named.union(KEY_VARIABLES))
+    return frozenset(value for value in values if len(value) >= MIN_SECRET_CHARS)
+
+
+def _key_variables(said: object) -> Iterator[str]:
+    """Yield the variables that options of a client, or an entry of judges, name for a key."""
+    if isinstance(said, BaseModel):
+        said = said.model_dump(by_alias=True)
+    if isinstance(said, Mapping) and isinstance(said.get("apiKeyEnv"), str):
+        yield said["apiKeyEnv"]
 
 
 def variant_info(

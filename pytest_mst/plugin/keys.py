@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from pytest_mst.attempt.function_judge import JudgeFunction
     from pytest_mst.domain.score import CaseVerdict
     from pytest_mst.plugin.case_item import CaseItem
     from pytest_mst.plugin.session import EvalSession
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
 """On `config`: this process's evals. Only with `--mst`."""
+JUDGES: pytest.StashKey[dict[str, JudgeFunction]] = pytest.StashKey()
+"""On `config`: the judges that were registered, by name."""
 CASE: pytest.StashKey[CaseItem] = pytest.StashKey()
 """On an item that is an eval case by one variant."""
 UPCOMING: pytest.StashKey[Upcoming] = pytest.StashKey()

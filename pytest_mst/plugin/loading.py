@@ -28,7 +28,9 @@ from pytest_mst.eval_files.load import load_eval
 from pytest_mst.plugin.debts import pay_before_all
 from pytest_mst.plugin.discover import Selected, selected_evals
 from pytest_mst.plugin.engine import Engine
+from pytest_mst.plugin.judges import check_judges, registered_judges
 from pytest_mst.plugin.options import Settings
+from pytest_mst.plugin.preflight import check_before_spending
 from pytest_mst.plugin.progress import Progress
 from pytest_mst.plugin.session import (
     EvalSession,
@@ -71,6 +73,8 @@ def load_session(config: pytest.Config, progress: Progress) -> EvalSession:
     for path in selected.evals:
         one, variants = chosen[path]
         _check_clients(one, variants, settings)
+    for path in (*selected.evals, *selected.named):
+        check_judges(loaded[path], chosen[path][1], registered_judges(config))
     engine = Engine(
         concurrency(settings, [one.config for one in loaded.values()], workers=1), progress.tick
     )
@@ -79,6 +83,7 @@ def load_session(config: pytest.Config, progress: Progress) -> EvalSession:
     to_check = {path: pair for path, pair in chosen.items() if pair[1]}
     prepared = engine.load_check(to_check, start=True)
     session = start_session(config, prepared, selected, engine, taken_up)
+    session.preflight_lines = tuple(check_before_spending(config, session))
     if taken_up is not None and not (config.option.collectonly or config.option.setupplan):
         for name in taken_up.runs:
             reopen(config, session, name)

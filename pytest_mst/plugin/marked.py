@@ -71,6 +71,8 @@ def equip(item: pytest.Function) -> None:
     case = marks.case(_case_id(item, variant))
     threshold = config.pass_threshold if config else 1.0
     timeout_s = config.timeout / 1000 if config else _DEFAULT_TIMEOUT_S
+    if config is not None:
+        case = session.with_model(config, variant, case)
     overridden = overriding_fixtures(item, TARGET_FIXTURES)
     known = _known_target(session, run, prepared, variant)
     item.stash[CASE] = CaseItem(
@@ -82,7 +84,9 @@ def equip(item: pytest.Function) -> None:
         pass_threshold=threshold if marks.pass_threshold is None else marks.pass_threshold,
         timeout_s=marks.timeout_s or timeout_s,
         target=None if overridden else known,
-        judges=_judges(prepared, variant),
+        preflight=session.preflight,
+        judge_entries=_judges(prepared, variant),
+        registered_judges=session.judges,
         has_body=True,
         body=body_source(item),
         target_source=target_source(item, overridden, prepared, variant) if overridden else None,

@@ -34,6 +34,7 @@ def add_options(parser: pytest.Parser) -> None:
         ("tag", "TAG", "names", "run only cases that have this tag (may be repeated)"),
         ("trials", "N", "count", "attempts at each case, whatever the eval says"),
         ("client", "NAME", "text", "the client to use, whatever the eval says"),
+        ("model", "ID", "text", "the model that clients ask, whatever the eval says"),
         ("concurrency", "N", "count", "attempts under way at once, over all workers (default: 8)"),
         ("results", "DIR", "text", f"where runs are kept (default: {DEFAULT_RESULTS} in rootdir)"),
     ):
@@ -62,6 +63,8 @@ def add_options(parser: pytest.Parser) -> None:
         help="let servers with `writes: {label: live}` really write; a run is not finished with "
         "live writes unless it is given again",
     )
+    about = "the model of judges that name none"
+    parser.addini("mst_judge_model", about, type="string", default="")
     parser.addini("mst_allow_live_writes", "as --allow-live-writes", type="bool", default=False)
 
 
@@ -125,6 +128,8 @@ class IniSettings:
     client: str | None
     concurrency: int | None
     results: str | None
+    judge_model: str | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +151,8 @@ class Settings:
     strict_tools: bool = False
     allow_live_writes: bool = False
     """Whether servers may be live. Never restored with a run: each session is asked anew."""
+    model: str | None = None
+    """The model that clients ask."""
 
     @classmethod
     def of(cls, config: pytest.Config) -> Settings:
@@ -170,6 +177,8 @@ class Settings:
                 client=_setting(config, "mst_client") or None,
                 concurrency=_number(config, "concurrency"),
                 results=_setting(config, "mst_results") or None,
+                judge_model=_setting(config, "mst_judge_model") or None,
+                model=_setting(config, "mst_model") or None,
             ),
             resume=config.getoption("mst_resume"),
             grade=config.getoption("mst_grade"),
@@ -179,6 +188,7 @@ class Settings:
                 config.getoption("mst_allow_live_writes")
                 or _setting(config, "mst_allow_live_writes")
             ),
+            model=config.getoption("mst_model"),
         )
 
     @property
@@ -199,6 +209,7 @@ class Settings:
             "tags": list(self.tags) or None,
             "trials": self.trials,
             "client": self.client,
+            "model": self.model,
         }
         return {name: value for name, value in asked.items() if value is not None}
 

@@ -14,11 +14,14 @@ from pathlib import Path
 import pytest
 
 from pytest_mst.attempt.again import make, make_broken
-from pytest_mst.attempt.collect import FinishedAttempt
 from pytest_mst.attempt.direct import DirectListings
+from pytest_mst.attempt.finished import FinishedAttempt
+from pytest_mst.attempt.function_judge import JudgeFunction
 from pytest_mst.attempt.gates import Gates
 from pytest_mst.attempt.job import Target
+from pytest_mst.attempt.judge_asking import ModelAsking
 from pytest_mst.attempt.load_check import upstream_specs
+from pytest_mst.attempt.preflight import Preflight, preflight_from_json, preflight_to_json
 from pytest_mst.attempt.prepared import PreparedEval, servers_from_json, servers_to_json
 from pytest_mst.attempt.run_rules import RunRules
 from pytest_mst.attempt.started_servers import check_is_started, started_labels
@@ -38,6 +41,7 @@ from pytest_mst.plugin.case_item import CaseItem
 from pytest_mst.plugin.discover import Selected
 from pytest_mst.plugin.engine import Engine
 from pytest_mst.plugin.eval_run import EvalRun, run_id_for
+from pytest_mst.plugin.judges import registered_judges
 from pytest_mst.plugin.options import DEFAULT_CONCURRENCY, Settings
 from pytest_mst.plugin.progress import Progress
 from pytest_mst.plugin.taken_up import TakenUp, taken_up_from_json
@@ -82,8 +86,14 @@ class EvalSession:
     """Collection met a mistake of the user's: nothing is to run."""
     taken_up: TakenUp | None = None
     """The stored runs that it finishes or grades again; only their cases run then."""
+    judges: Mapping[str, JudgeFunction] = field(default_factory=dict)
+    """Those that were registered, by name."""
     met: dict[str, dict[tuple[str, str], CaseItem]] = field(default_factory=dict)
     """Of runs that are taken up: every case that was collected, by variant and id."""
+    preflight: Preflight = field(default_factory=dict)
+    """What was found not to work before the first attempt, by `setup_key`."""
+    preflight_lines: tuple[str, ...] = ()
+    """How that is shown at the start."""
     runs: dict[str, EvalRun] = field(default_factory=dict)
     shared_targets: dict[Hashable, Target] = field(default_factory=dict)
     """What cases of overriding fixtures are put to, by `CaseItem.shared_key`."""
@@ -98,6 +108,7 @@ class EvalSession:
             rules = RunRules(
                 backoffs=Backoffs(layout.backoff_dir),
                 run_id=layout.run_id,
+                ask_judge=self._ask_judge(prepared),
                 gates=Gates(Stops(writer)),
                 listings=DirectListings(),
             )
@@ -106,6 +117,10 @@ class EvalSession:
         if prepared is not None:
             run.take_in(prepared, os.environ)
         return run
+
+    def _ask_judge(self, prepared: PreparedEval | None) -> ModelAsking:
+        pricing = prepared.loaded.config.pricing if prepared is not None else {}
+        return ModelAsking(self.settings.ini.judge_model, os.environ, pricing)
 
     def _layout(self, name: str, prepared: PreparedEval | None) -> RunLayout:
         """Return where the run of an eval is: a new one, or the one that is taken up."""
@@ -145,6 +160,13 @@ class EvalSession:
             return client_named(self.settings.client, asked_by="--mst-client")
         name = client_of(self.settings, config, variant, case)
         return client_named(name, asked_by=f"client of eval {config.name!r}")
+
+    def with_model(self, config: EvalConfig, variant: Variant, case: Case) -> Case:
+        """Return a case with the model that its attempts ask, where it has another or none."""
+        model = model_of(self.settings, config, variant, case)
+        if model == (case.model or variant.model or config.model):
+            return case
+        return case.model_copy(update={"model": model})
 
     def target(
         self, run: EvalRun, prepared: PreparedEval, variant: Variant, client: Client
@@ -227,6 +249,7 @@ class EvalSession:
                 "runId": self.run_id,
                 "createdAt": self.created_at,
                 "takenUp": self.taken_up.to_json() if self.taken_up is not None else None,
+                "preflight": preflight_to_json(self.preflight),
                 "evals": [
                     [loaded_to_json(one.loaded), servers_to_json(one.servers)]
                     for one in self.prepared.values()
@@ -272,6 +295,19 @@ def client_of(settings: Settings, config: EvalConfig, variant: Variant, case: Ca
     )
 
 
+def model_of(
+    settings: Settings, config: EvalConfig, variant: Variant, case: Case | None
+) -> str | None:
+    """Return the model of a case: option over case over variant over eval over ini."""
+    return (
+        settings.model
+        or (case.model if case else None)
+        or variant.model
+        or config.model
+        or settings.ini.model
+    )
+
+
 def start_session(
     config: pytest.Config,
     prepared: Mapping[Path, PreparedEval],
@@ -290,6 +326,7 @@ def start_session(
         prepared=dict(prepared),
         selected=selected,
         engine=engine,
+        judges=registered_judges(config),
         taken_up=taken_up,
     )
 
@@ -314,7 +351,9 @@ def thaw_session(config: pytest.Config, frozen: str, worker: str, engine: Engine
         worker=worker,
         prepared=prepared,
         selected=Selected((), (), ()),
+        preflight=preflight_from_json(content["preflight"]),
         engine=engine,
+        judges=registered_judges(config),
         taken_up=taken_up_from_json(content["takenUp"], settings) if content["takenUp"] else None,
     )
 

@@ -12,7 +12,7 @@ from pytest_mst.plugin.controller import Controller, circumstances, stored_plan
 from pytest_mst.plugin.decisions import decide_all, merged_plan
 from pytest_mst.plugin.eval_run import EvalRun, variant_info
 from pytest_mst.plugin.keys import CASE, SESSION
-from pytest_mst.plugin.session import EvalSession
+from pytest_mst.plugin.session import EvalSession, model_of
 from pytest_mst.report.documents import run_document
 from pytest_mst.store.stops import put_stops_away
 
@@ -181,6 +181,6 @@ def variant_infos(evals: EvalSession, cases: Sequence[CaseItem]) -> list[Variant
             continue
         config = case.prepared.loaded.config
         client = case.target.client if case.target else evals.client(config, case.variant)
-        model = case.variant.model or config.model
+        model = model_of(evals.settings, config, case.variant, None)
         found[case.variant.name] = variant_info(case.prepared, case.variant, client.name, model)
     return list(found.values())

@@ -244,6 +244,7 @@ def _check_options(config: pytest.Config, run: StoredRun) -> None:
         "--mst-tag": (given("mst_tag"), _texts(chosen.get("tags")), None),
         "--mst-trials": (_one(given("mst_trials")), _texts(chosen.get("trials")), _trials(plan)),
         "--mst-client": (_one(given("mst_client")), _texts(chosen.get("client")), _clients(plan)),
+        "--mst-model": (_one(given("mst_model")), _texts(chosen.get("model")), None),
         "-k": (_one(config.option.keyword), _texts(chosen.get("keyword")), None),
         "-m": (_one(config.option.markexpr), _texts(chosen.get("markexpr")), None),
     }
@@ -320,6 +321,7 @@ def _restore(config: pytest.Config, runs: Sequence[StoredRun]) -> None:
     config.option.mst_tag = list(_listed(chosen.get("tags"))) or None
     config.option.mst_trials = chosen.get("trials")
     config.option.mst_client = chosen.get("client")
+    config.option.mst_model = chosen.get("model")
     config.option.keyword = config.option.markexpr = ""
 
 

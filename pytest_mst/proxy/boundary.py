@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +35,7 @@ from pytest_mst.proxy.policy import (
 )
 from pytest_mst.proxy.record import CallRecord, ObservedCall, UnrecordedError
 from pytest_mst.proxy.replies import ReplyFacts
+from pytest_mst.proxy.seen import Seen
 from pytest_mst.proxy.seen_out import seen_out
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Boundary:
         """Why the attempt cannot go on, where it cannot."""
         self.guard: CallGuard | None = None
         """Asked before each call is taken, whichever way it comes in."""
+        self._seen: dict[str, Seen] = {}
 
     def attach(self, gates: Mapping[str, Gate], fronts: Fronts) -> None:
         """Set the open gates by label, and the ways in for clients that want a session."""
@@ -107,6 +109,20 @@ class Boundary:
         """How many calls it took, those of clients that are connected themselves too."""
         return len(self._record.calls) + self._passed_on
 
+    def seen(self, label: str) -> Seen:
+        """Say what came to the boundary for one server: what its client cannot make up."""
+        return self._seen.setdefault(label, Seen())
+
+    def listed(self, server: str) -> Sequence[Mapping[str, Any]]:
+        """Return the tools of a server as it lists them just now; see `ToolCaller`.
+
+        Raises:
+            KeyError: there is no server of that label.
+
+        """
+        self.seen(server).listed = True
+        return tuple(self._gate(server).policy.tools.tools.values())
+
     async def tools_now(self, label: str) -> ServerTools:
         """List a server's tools once more, over the attempt's connection.
 
@@ -128,7 +144,9 @@ class Boundary:
             KeyError: there is no server of that label.
 
         """
-        return self._ways_in.transport(self._gate(label))
+        gate = self._gate(label)
+        self.seen(label).way_in = True
+        return self._ways_in.transport(gate)
 
     async def url(self, label: str) -> str:
         """Give one server's address, for clients that are programs of their own.
@@ -141,7 +159,9 @@ class Boundary:
             RuntimeError: the attempt has ended.
 
         """
-        return await self._ways_in.url(self._gate(label))
+        gate = self._gate(label)
+        self.seen(label).way_in = True
+        return await self._ways_in.url(gate)
 
     async def command(self, label: str) -> RelayCommand:
         """Give a command that is one server, for clients that can only start their servers.
@@ -151,7 +171,9 @@ class Boundary:
             RuntimeError: the attempt has ended.
 
         """
-        return await self._ways_in.command(self._gate(label))
+        gate = self._gate(label)
+        self.seen(label).way_in = True
+        return await self._ways_in.command(gate)
 
     def _gate(self, label: str) -> Gate:
         gate = self._gates.get(label)
@@ -219,6 +241,8 @@ class Boundary:
 
         """
         await self._admit()
+        seen = self.seen(gate.label)
+        seen.connected, seen.calls = True, seen.calls + 1
         tool = params.get("name")
         if not isinstance(tool, str):
             raise ToolCallError(INVALID_PARAMS, "tools/call names no tool")

@@ -27,6 +27,7 @@ from pytest_mst.proxy.json_rpc import (
 from pytest_mst.proxy.policy import ReplyError
 from pytest_mst.proxy.pool import MODERN
 from pytest_mst.proxy.sdk_import import import_sdk
+from pytest_mst.proxy.seen import Seen
 from pytest_mst.proxy.unavailable import ServerUnavailableError
 from pytest_mst.proxy.upstream import Upstream
 
@@ -147,6 +148,10 @@ class Session:
         except (InfrastructureError, ServerUnavailableError, ReplyError) as error:
             raise RpcError(INTERNAL_ERROR, self._redact(str(error))) from error
 
+    @property
+    def _seen(self) -> Seen:
+        return self._boundary.seen(self._direct.label)
+
     def _redact(self, words: str) -> str:
         return self._direct.server.spec.redact(words)
 
@@ -171,11 +176,14 @@ class Session:
         if inbound.method == "ping" and not inbound.is_modern:
             return {}
         if inbound.method == "initialize":
-            return await self._initialize(inbound.params or {})
+            hello = await self._initialize(inbound.params or {})
+            self._seen.connected = True
+            return hello
         if inbound.is_modern and not self._direct.upstream.agreement.is_modern:
             raise _older_era_only(inbound)
         if inbound.is_modern:
             gate = await self._gate(MODERN)
+            self._seen.connected = True
             if inbound.method == "server/discover":
                 return gate.upstream.agreement.hello
         elif self._handshake_era is not None:
@@ -257,13 +265,15 @@ class Session:
                 raise RpcError(METHOD_NOT_FOUND, "Method not found", inbound.method)
             if inbound.method == "subscriptions/listen":
                 return await self._listen(inbound, gate)
-            return await gate.forward(
+            result = await gate.forward(
                 inbound.method,
                 inbound.params,
                 timeout_s=gate.server.spec.request_timeout_s,
                 may_repeat=inbound.method in _READS,
                 on_progress=progress,
             )
+            self._seen.listed |= inbound.method == "tools/list"
+            return result
         finally:
             self._in_flight.remove(inbound)
             takes_logs.remove(inbound)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -14,6 +14,7 @@ from pytest_mst.domain.plan import RunPlan
 from pytest_mst.domain.score import CaseVerdict, GraderFailure
 from pytest_mst.domain.stop import Stop
 from pytest_mst.report.attempts import AttemptRow, Call
+from pytest_mst.report.score_details import details_of
 from pytest_mst.report.summary import CaseRow, Figures, RunSummary, VariantRow
 from pytest_mst.store.layout import RUN_FORMAT, RunLayout
 from pytest_mst.store.scores import by_grader, score_to_json
@@ -233,7 +234,8 @@ def _trial(attempt: AttemptRow) -> dict[str, object]:
         "verdict": None if verdict is None else verdict.value,
         "evidence": _label(attempt.graded.evidence),
         "scores": {
-            grader: score_to_json(score) for grader, score in by_grader(attempt.outcomes).items()
+            grader: score_to_json(replace(score, details=details_of(score)))
+            for grader, score in by_grader(attempt.outcomes).items()
         },
         "unreportedWrites": [call.to_json() for call in attempt.unreported],
         "unrecordedWrites": [call.to_json() for call in attempt.unrecorded],

@@ -106,7 +106,8 @@ def _ungraded(attempt: AttemptRow) -> Iterator[tuple[ReasonKind, str, Remedy]]:
     for outcome in attempt.outcomes:
         match outcome:
             case GraderFailure():
-                yield kind, f"{outcome.grader} could not run: {outcome.reason}", Remedy.GRADE
+                remedy = Remedy.GRADE if outcome.retryable else Remedy.FIX
+                yield kind, f"{outcome.grader} could not run: {outcome.reason}", remedy
             case Unknown():
                 yield kind, f"{outcome.grader} cannot tell: {outcome.reason}", Remedy.FIX
             case Score():

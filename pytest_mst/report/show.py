@@ -17,6 +17,7 @@ from pytest_mst.report.attempt_view import (
 )
 from pytest_mst.report.attempts import stored_row
 from pytest_mst.report.pair_lines import pair_lines, stored_pairs
+from pytest_mst.report.score_details import details_of
 from pytest_mst.report.text import shown
 from pytest_mst.report.tries import retry_lines
 from pytest_mst.store.encode import encode
@@ -196,10 +197,12 @@ def _scores(outcomes: Iterable[GradeOutcome]) -> Iterator[str]:
                 value = "" if outcome.value is None else f", value {outcome.value:g}"
                 level = "" if outcome.evidence is None else f" ({outcome.evidence.label})"
                 yield from _headed(f"{grader} {passed}{level}{value}", outcome.reason)
-                if outcome.details:
-                    yield f"  details: {_value(outcome.details)}"
+                if details := details_of(outcome):
+                    yield f"  details: {_value(details)}"
             case Unknown():
                 yield from _headed(f"{grader} cannot tell", outcome.reason)
+                if details := details_of(outcome):
+                    yield f"  details: {_value(details)}"
             case GraderFailure():
                 yield from _headed(f"{grader} could not grade", outcome.reason)
             case _:

@@ -202,7 +202,12 @@ def _outcomes(
         if outcome is not None:
             expected.pop(folder, None)
             outcomes.append(outcome)
-    if record.grading_error is not None:
+    scored = {outcome.grader for outcome in outcomes}
+    for failure in record.grader_failures:
+        if failure.grader not in scored:
+            expected.pop(safe_name(failure.grader), None)
+            outcomes.append(failure)
+    if record.grading_error is not None and not record.grader_failures:
         reason, names = record.grading_error, tuple(expected.values()) or (UNNAMED_GRADER,)
         return (*outcomes, *(GraderFailure(name, reason) for name in names))
     return (*outcomes, *(GraderFailure(name, NO_SCORE) for name in expected.values()))

@@ -111,7 +111,9 @@ def _of_trial(stored: StoredAttempt, trial: Trial, today: Today, rules: Rules) -
     if stored.record.grading_key != today.identity.grading_key:
         graders = today.others(stored) if today.body_collects else None
         return Decision(Step.GRADE, "what it is graded by has changed", graders=graders)
-    missing = frozenset(one.grader for one in stored.outcomes if isinstance(one, GraderFailure))
+    failures = [one for one in stored.outcomes if isinstance(one, GraderFailure)]
+    helpless = [one for one in failures if not one.retryable and not rules.fixed]
+    missing = frozenset(one.grader for one in failures if one not in helpless)
     undecided = trial_verdict(trial, stored.outcomes) is TrialVerdict.UNGRADED
     if OUTCOME_GRADER in missing and undecided:
         return Decision(Step.COLLECT, "its outcome could not be read")
@@ -120,6 +122,9 @@ def _of_trial(stored: StoredAttempt, trial: Trial, today: Today, rules: Rules) -
         if today.body_collects and (today.body_collects in missing or not missing):
             return Decision(Step.COLLECT, "its body runs the client, and did not grade it")
         return Decision(Step.GRADE, "it is not fully graded", graders=missing or None)
+    if helpless:
+        fix = f"{helpless[0].grader} cannot grade it: {helpless[0].reason}"
+        return Decision(Step.KEEP, "a grader cannot grade it", fix=fix)
     unknown = [one for one in stored.outcomes if isinstance(one, Unknown)]
     if unknown and undecided:
         fix = f"{unknown[0].grader} cannot tell: {unknown[0].reason}"

@@ -19,7 +19,8 @@ def score_to_json(outcome: Score | Unknown) -> dict[str, object]:
     """Write a score; absent fields are left out. An unknown does not pass, and says so."""
     match outcome:
         case Unknown():
-            return {"pass": False, "unknown": True, "reason": outcome.reason}
+            unknown = {"pass": False, "unknown": True, "reason": outcome.reason}
+            return unknown | ({"details": outcome.details} if outcome.details else {})
         case Score():
             fields: dict[str, object] = {
                 "pass": outcome.passed,
@@ -40,8 +41,9 @@ def score_from_json(grader: str, stored: Stored) -> Score | Unknown:
     """
     reason = optional_text_field(stored, "reason")
     passed = flag_field(stored, "pass")
+    details = dict(optional_object_field(stored, "details") or {})
     if stored.get("unknown") is True:
-        return Unknown(grader, reason or "")
+        return Unknown(grader, reason or "", details)
     evidence = optional_text_field(stored, "evidence")
     return Score(
         grader=grader,
@@ -49,7 +51,7 @@ def score_from_json(grader: str, stored: Stored) -> Score | Unknown:
         value=number_field(stored, "value"),
         evidence=None if evidence is None else Evidence.from_label(evidence),
         reason=reason,
-        details=dict(optional_object_field(stored, "details") or {}),
+        details=details,
     )
 
 

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_mst.attempt.collect import FinishedAttempt, collect
+from pytest_mst.attempt.collect import collect
+from pytest_mst.attempt.finished import FinishedAttempt
 from pytest_mst.attempt.identity import identity_of
 from pytest_mst.attempt.job import AttemptJob, Target
+from pytest_mst.attempt.run_rules import NO_RULES, RunRules
 from pytest_mst.clients.client import Client
 from pytest_mst.clients.scripted import ScriptedClient
 from pytest_mst.domain.case import Case
@@ -152,6 +154,7 @@ async def make(
     case: Mapping[str, Any] | None = None,
     *,
     hub: Hub | None = None,
+    rules: RunRules = NO_RULES,
     **fields: Any,
 ) -> Collected:
     """Make one attempt, in a hub of its own where none is given."""
@@ -159,9 +162,9 @@ async def make(
     one = job(target, case, **fields)
     try:
         if hub is not None:
-            return Collected(await collect(one, hub, writer), writer.layout)
+            return Collected(await collect(one, hub, writer, rules), writer.layout)
         async with Hub() as own:
-            return Collected(await collect(one, own, writer), writer.layout)
+            return Collected(await collect(one, own, writer, rules), writer.layout)
     finally:
         writer.close()
 

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import anyio
 from mcp import Client as McpClient
 
-from pytest_mst.attempt.collect import FinishedAttempt, collect
+from pytest_mst.attempt.collect import collect
+from pytest_mst.attempt.finished import FinishedAttempt
 from pytest_mst.attempt.job import AttemptJob, Target
 from pytest_mst.clients.client import ClientRequest
 from pytest_mst.domain.ending import Trial

@@ -9,8 +9,12 @@ import anyio
 import pytest
 from mcp import Client as McpClient
 
+from pytest_mst.attempt.judge_asking import ModelAsking
+from pytest_mst.attempt.judges import judges_of
+from pytest_mst.attempt.run_rules import RunRules
 from pytest_mst.clients.client import ClientRequest
 from pytest_mst.clients.function import FunctionClient
+from pytest_mst.domain.case import Case
 from pytest_mst.domain.ending import Trial
 from pytest_mst.domain.score import TrialVerdict
 from pytest_mst.domain.tool_call import ServerGoneError, ToolCallError
@@ -218,11 +222,14 @@ async def test_a_grader_that_cannot_run_leaves_the_trial_ungraded_and_says_why(
     tmp_path: Path,
 ) -> None:
     case = {"judges": [{"type": "rubric", "rubric": "tone"}], "assertions": {"containsText": "d"}}
-    made = await make(scripted(DONE), tmp_path, case)
+    read = Case.model_validate({"id": "c", "input": "do it", **case})
+    judges = judges_of(read, [], folder=tmp_path)
+    rules = RunRules(ask_judge=ModelAsking(environ={}))
+    made = await make(scripted(DONE), tmp_path, case, judges=judges, rules=rules)
     assert made.ending == Trial()
     assert made.finished.graded.verdict is TrialVerdict.UNGRADED
     assert list(made.scores) == ["containsText"]
-    assert len(made.stored["graders"]) == 2
+    assert made.stored["graders"] == ["containsText", "rubric"]
     assert made.stored["gradingError"] == made.finished.record.grading_error
     assert made.journal == ["begun", "ended"]
 

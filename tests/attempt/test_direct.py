@@ -12,8 +12,9 @@ import anyio
 import pytest
 from mcp import Client as McpClient
 
-from pytest_mst.attempt.collect import FinishedAttempt, collect
+from pytest_mst.attempt.collect import collect
 from pytest_mst.attempt.direct import DirectListings
+from pytest_mst.attempt.finished import FinishedAttempt
 from pytest_mst.attempt.job import AttemptJob, Target
 from pytest_mst.attempt.live import LiveAttempt
 from pytest_mst.attempt.load_check import check_evals

@@ -12,7 +12,8 @@ import pytest
 
 from pytest_mst.attempt.again import make as made
 from pytest_mst.attempt.classify import Classify, classified
-from pytest_mst.attempt.collect import FinishedAttempt, broken
+from pytest_mst.attempt.collect import broken
+from pytest_mst.attempt.finished import FinishedAttempt
 from pytest_mst.attempt.gates import Gates
 from pytest_mst.attempt.job import AttemptJob
 from pytest_mst.attempt.live import LiveAttempt
@@ -246,6 +247,7 @@ async def test_attempts_under_way_end_and_are_recorded(tmp_path: Path) -> None:
     async def waits(request: ClientRequest) -> str:
         under_way.set()
         await closed.wait()
+        await request.tools.call_tool("notes", "read_note", None)
         return "done"
 
     async with Hub() as hub:

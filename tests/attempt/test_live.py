@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from pytest_mst.attempt.collect import FinishedAttempt
+from pytest_mst.attempt.finished import FinishedAttempt
 from pytest_mst.attempt.job import Target
 from pytest_mst.attempt.live import LiveAttempt
 from pytest_mst.clients.client import ClientRequest

@@ -11,7 +11,8 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from pytest_mst.attempt.collect import FinishedAttempt, collect
+from pytest_mst.attempt.collect import collect
+from pytest_mst.attempt.finished import FinishedAttempt
 from pytest_mst.attempt.job import Again, AttemptJob
 from pytest_mst.attempt.live import LiveAttempt
 from pytest_mst.clients.client import ClientRequest

@@ -375,6 +375,7 @@ async def test_who_fails_while_others_are_told_to_wait_longer_waits_as_long(
         if request.attempt_try == 0:
             backoffs.hold("agent", RetryKind.RATE_LIMIT, 40)  # as another attempt does meanwhile
             raise refused()
+        await request.tools.call_tool("notes", "read_note", None)
         return "done"
 
     made = await make(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_mst.clients.client import ClientRequest, TraceLog
@@ -20,6 +20,11 @@ class Boundary:
     @property
     def servers(self) -> tuple[str, ...]:
         return ("chat",)
+
+    def listed(self, server: str) -> Sequence[Mapping[str, Any]]:
+        schema = {"type": "object", "properties": {"id": {"type": "string"}}}
+        named = ("read", "post", "fail", "refuse", "odd")
+        return [{"name": one, "description": f"to {one}", "inputSchema": schema} for one in named]
 
     async def call_tool(
         self,

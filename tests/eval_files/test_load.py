@@ -149,7 +149,7 @@ def test_a_file_that_is_no_text_is_refused(
 def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
     for name, content in (("a.eval.yaml", f"name: team\ncases: [{CASE}]"), ("b.eval.json", None)):
         text = content or json.dumps(
-            {"name": "team", "cases": [{"id": "a", "input": "x", "judges": [1]}]}
+            {"name": "team", "cases": [{"id": "a", "input": "x", "judges": ["correctness"]}]}
         )
         (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
         assert load(tmp_path / name).config.name == "team"
@@ -224,7 +224,7 @@ def test_everything_that_is_wrong_in_all_files_is_told_at_once(tmp_path: Path) -
 
 
 def test_a_dataset_is_hashed_by_its_content_alone(tmp_path: Path) -> None:
-    case = {"id": "a", "input": "x", "judges": [1], "expected": {"n": 1.5, "t": "no"}}
+    case = {"id": "a", "input": "x", "judges": ["correctness"], "expected": {"n": 1.5, "t": "no"}}
     content = {"name": "d", "cases": [case]}
     turned = {
         "$schema": "dataset.schema.json",
@@ -237,7 +237,7 @@ def test_a_dataset_is_hashed_by_its_content_alone(tmp_path: Path) -> None:
           - input: x
             id: a
             expected: {t: no, n: 1.5}   # a remark
-            judges: [1]
+            judges: [correctness]
         """
     changed = {"name": "d", "cases": [{**case, "input": "y"}]}
     write(tmp_path, json.dumps(content), "a.json")
@@ -299,9 +299,9 @@ def test_cases_are_chosen_by_tag(tmp_path: Path) -> None:
         name: team
         filterTags: [on]
         cases:
-          - {id: a, input: x, judges: [1], tags: [on, slow]}
-          - {id: b, input: x, judges: [1], tags: [off]}
-          - {id: c, input: x, judges: [1]}
+          - {id: a, input: x, judges: [correctness], tags: [on, slow]}
+          - {id: b, input: x, judges: [correctness], tags: [off]}
+          - {id: c, input: x, judges: [correctness]}
         """,
     )
     loaded = load(path)
@@ -316,7 +316,7 @@ def test_cases_that_share_an_anchor_share_no_value(tmp_path: Path) -> None:
         """\
         name: d
         cases:
-          - &base {id: a, input: x, judges: [1], metadata: {tags: [x]}}
+          - &base {id: a, input: x, judges: [correctness], metadata: {tags: [x]}}
           - {<<: *base, id: b}
         """,
         "cases.yaml",

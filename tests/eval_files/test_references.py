@@ -95,7 +95,7 @@ def test_the_only_variant_can_be_named_as_baseline(tmp_path: Path) -> None:
 
 
 def test_two_cases_with_one_id_are_told_with_both_places(tmp_path: Path) -> None:
-    dataset = "name: d\ncases:\n- {id: dup, input: x, judges: [1]}\n"
+    dataset = "name: d\ncases:\n- {id: dup, input: x, judges: [correctness]}\n"
     write(tmp_path, dataset, "a.yaml")
     write(tmp_path, dataset, "b.yaml")
     error = only_problem(write(tmp_path, "name: team\ndatasets: [a.yaml, b.yaml]"))
@@ -104,7 +104,8 @@ def test_two_cases_with_one_id_are_told_with_both_places(tmp_path: Path) -> None
 
 
 def test_ids_that_differ_only_by_case_are_two_ids(tmp_path: Path) -> None:
-    cases = ", ".join(f"{{id: {one}, input: x, judges: [1]}}" for one in ("Create", "create"))
+    ids = ("Create", "create")
+    cases = ", ".join(f"{{id: {one}, input: x, judges: [correctness]}}" for one in ids)
     assert len(load(config(tmp_path, "", cases)).cases) == 2
 
 
@@ -127,7 +128,8 @@ def test_a_case_that_nothing_could_fail_is_refused(tmp_path: Path, checks: str) 
     error = only_problem(config(tmp_path, "", case))
     assert error.place == Place("team.eval.yaml", 3, "cases[0]")
     assert error.problem == 'the case "a" has nothing that a trial of it could fail'
-    for config_with_judges in ("judges: [{type: rubric}]", "variants: [{name: v, judges: [1]}]"):
+    variant = "variants: [{name: v, judges: [correctness]}]"
+    for config_with_judges in ("judges: [{type: rubric}]", variant):
         assert load(config(tmp_path, config_with_judges, case)).cases
 
 
@@ -148,7 +150,7 @@ def test_a_case_with_one_check_or_that_is_not_run_is_enough(tmp_path: Path, chec
 
 
 def test_a_variant_that_takes_the_judges_away_leaves_nothing_to_fail(tmp_path: Path) -> None:
-    text = "judges: [1]\nvariants: [{name: judged}, {name: bare, judges: []}]"
+    text = "judges: [correctness]\nvariants: [{name: judged}, {name: bare, judges: []}]"
     error = only_problem(config(tmp_path, text, "{id: a, input: x}"))
     assert error.problem == (
         'the case "a" has nothing that a trial of it could fail by variant "bare"'

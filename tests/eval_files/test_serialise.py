@@ -60,7 +60,7 @@ def test_what_was_left_out_stays_left_out(tmp_path: Path) -> None:
     path = write(
         tmp_path,
         "name: team\nvariants: [{name: a, model: null}, {name: b}]\n"
-        "cases: [{id: a, input: x, judges: [1]}]",
+        "cases: [{id: a, input: x, judges: [correctness]}]",
     )
     first, second = loaded_from_json(loaded_to_json(load(path))).config.variants
     assert "model" in first.model_fields_set

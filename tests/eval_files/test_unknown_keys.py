@@ -10,7 +10,8 @@ from tests.eval_files.evals import CASE, load, only_problem, problems, write
 
 def in_case(folder: Path, line: str) -> Path:
     return write(
-        folder, f"name: team\ncases:\n  - id: a\n    input: x\n    judges: [1]\n    {line}\n"
+        folder,
+        f"name: team\ncases:\n  - id: a\n    input: x\n    judges: [correctness]\n    {line}\n",
     )
 
 

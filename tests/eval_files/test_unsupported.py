@@ -8,7 +8,7 @@ from pytest_mst.eval_files.unsupported import IN_CONFIG
 from tests.eval_files.evals import DATA, load, only_problem, problems, write
 
 
-def config(folder: Path, text: str, server: str = "", case: str = "judges: [1]") -> Path:
+def config(folder: Path, text: str, server: str = "", case: str = "judges: [correctness]") -> Path:
     return write(
         folder,
         f"name: team\n"

@@ -245,7 +245,7 @@ def test_a_whole_number_may_be_written_with_a_fraction_of_nothing(tmp_path: Path
 def test_an_id_that_is_blank_or_holds_control_characters_is_refused(
     tmp_path: Path, given_id: str
 ) -> None:
-    content = {"name": "team", "cases": [{"id": given_id, "input": "x", "judges": [1]}]}
+    content = {"name": "team", "cases": [{"id": given_id, "input": "x", "judges": ["correctness"]}]}
     error = only_problem(write(tmp_path, json.dumps(content), "x.eval.json"))
     assert error.place.key == "cases[0].id"
     assert "\x1b" not in str(error)
@@ -256,7 +256,7 @@ def test_an_id_that_is_blank_or_holds_control_characters_is_refused(
     ["../escaped", "Create", 'a:b?c*d|e"f<g>h', "CON", "a ", " lead", "-rf", "日本語", "x" * 300],
 )
 def test_any_other_text_is_an_id(tmp_path: Path, given_id: str) -> None:
-    content = {"name": "team", "cases": [{"id": given_id, "input": "x", "judges": [1]}]}
+    content = {"name": "team", "cases": [{"id": given_id, "input": "x", "judges": ["correctness"]}]}
     loaded = load(write(tmp_path, json.dumps(content), "x.eval.json"))
     assert loaded.cases[0].case.id == given_id
 

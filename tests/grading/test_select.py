@@ -88,34 +88,6 @@ def test_writes_are_graded_on_the_trials_that_made_one() -> None:
     assert [one.grader for one in made] == ["containsText", "writes"]
 
 
-def test_a_judge_neither_passes_nor_fails_a_trial() -> None:
-    case = case_of(judges=[{"type": "rubric", "rubric": "correctness"}])
-    outcomes = grade(facts_of(case), graders_of(case))
-    (failure,) = outcomes
-    assert isinstance(failure, GraderFailure)
-    assert failure.grader == "rubric"
-    assert "not available in this version" in failure.reason
-    assert trial_verdict(facts_of().ending, outcomes) is TrialVerdict.UNGRADED
-
-
-def test_judges_come_from_the_case_its_assertions_and_the_eval() -> None:
-    case = case_of(
-        judges=[{"type": "rubric"}, {"name": "tone", "type": "rubric"}, "house-style", 5],
-        assertions={"passesJudge": "is polite"},
-    )
-    graders = graders_of(case, [{"type": "rubric"}, {"type": "writes"}])
-    assert [grader.name for grader in graders] == [
-        "writes",
-        "rubric",
-        "tone",
-        "house-style",
-        "judge",
-        "is polite",
-        "rubric-2",
-        "writes-2",
-    ]
-
-
 def test_a_live_trial_does_not_pass_without_its_outcome_checks() -> None:
     check = {"server": "chat", "tool": "list_messages", "containsText": "x"}
     case = case_of(expected={"outcome": [check]}, assertions={"containsText": "done"})

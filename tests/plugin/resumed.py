@@ -26,6 +26,7 @@ CONFTEST = """
         return file.read_text() if file.exists() else ""
 
     async def agent(request):
+        request.trace.evidence = "structured"  # it asks no server, and says so itself
         line = json.dumps({"call": "find", "arguments": {"input": request.input}})
         descriptor = os.open(HERE / "desk.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(descriptor, f"{line}\\n".encode())

@@ -41,6 +41,7 @@ CONFTEST = """
             file.write(line)
 
     async def agent(request):
+        request.trace.evidence = "structured"  # it asks no server, and says so itself
         note("begun", request)
         if "exits" in request.input:
             os._exit(9)

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from pytest_mst.attempt.collect import FinishedAttempt
+from pytest_mst.attempt.finished import FinishedAttempt
 from pytest_mst.attempt.retry_policy import RetryPolicy
 from pytest_mst.attempt.run_rules import RunRules
 from pytest_mst.clients.client import ClientRequest

@@ -148,6 +148,7 @@ STUBBORN = """
     @pytest.fixture(scope="session")
     def mst_client():
         async def agent(request):
+            request.trace.evidence = "structured"  # it asks no server, and says so itself
             if request.input == "fine":
                 return "ok"
             call = asyncio.create_task(request.tools.call_tool("desk", "stall", {}))

@@ -1,0 +1,75 @@
+"""How a program reaches an attempt's servers: by URL, or by starting a relay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from pytest_mst.clients.client import ClientRequest
+
+Connect: TypeAlias = Literal["url", "relay"]
+CONNECTS: tuple[Connect, ...] = ("url", "relay")
+
+
+@dataclass(frozen=True, slots=True)
+class UrlServer:
+    """A server over streamable HTTP on loopback."""
+
+    url: str = field(repr=False)
+    """Whoever knows it is let in."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandServer:
+    """A server that the client starts, over its standard streams."""
+
+    command: str
+    args: tuple[str, ...]
+    env: Mapping[str, str] = field(repr=False)
+
+
+ProgramServer: TypeAlias = UrlServer | CommandServer
+
+
+async def servers_of(request: ClientRequest, connect: Connect) -> dict[str, ProgramServer]:
+    """Return the way to each server of an attempt, by label, in their order."""
+    found: dict[str, ProgramServer] = {}
+    for label in request.tools.servers:
+        if connect == "url":
+            found[label] = UrlServer(await request.session.url(label))
+        else:
+            relay = await request.session.command(label)
+            found[label] = CommandServer(relay.command, tuple(relay.args), dict(relay.env))
+    return found
+
+
+def mcp_servers(servers: Mapping[str, ProgramServer]) -> dict[str, dict[str, Any]]:
+    """Return what most clients read under `mcpServers`."""
+    return {label: _entry(server) for label, server in servers.items()}
+
+
+def _entry(server: ProgramServer) -> dict[str, Any]:
+    match server:
+        case UrlServer(url=url):
+            return {"type": "http", "url": str(url)}
+        case CommandServer(command=command, args=args, env=env):
+            plain = {name: str(value) for name, value in env.items()}
+            return {"type": "stdio", "command": command, "args": list(args), "env": plain}
+
+
+def plain_names(labels: Sequence[str]) -> dict[str, str]:
+    """Return a name for each label that every client takes for a server, by label.
+
+    It is the label itself where that is of letters, digits and single underscores and dashes;
+    clients put names together with tools by two underscores.
+    """
+    names: dict[str, str] = {}
+    for label in labels:
+        plain = re.sub(r"_{2,}", "_", re.sub(r"[^A-Za-z0-9_-]", "_", label)).strip("_") or "server"
+        name, number = plain, 2
+        while name in names.values():
+            name, number = f"{plain}-{number}", number + 1
+        names[label] = name
+    return names

@@ -1,0 +1,359 @@
+"""Claude Code, really run, against a model provider on loopback: how each of its ends ends."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from pytest_mst.attempt.collect import collect
+from pytest_mst.attempt.retry_policy import RetryPolicy
+from pytest_mst.attempt.run_rules import RunRules
+from pytest_mst.clients.claude_code import ClaudeCodeClient
+from pytest_mst.domain.ending import Broke, Scope, Trial
+from pytest_mst.proxy.hub import Hub
+from tests.attempt.setting import AT, Collected, job, lines_of, small, target, writer_in
+from tests.clients.npm_clients import program_from_npm
+from tests.model_provider import (
+    Fail,
+    Hang,
+    ModelProvider,
+    OutputLimit,
+    Refuse,
+    Step,
+    Tool,
+    context_overflow,
+    cut,
+    say,
+    use,
+)
+
+pytestmark = pytest.mark.anyio
+
+WRITE = use(Tool("write_note", {"text": "hi"}))
+READ = use(Tool("read_note"))
+WITHOUT_SERVERS = """#!{python}
+import os, sys
+at = sys.argv.index("--mcp-config")
+os.execv({claude!r}, ["claude", *sys.argv[1:at], *sys.argv[at + 2 :]])
+"""
+KEY = "loopback-key-anthropic"
+
+
+@pytest.fixture(scope="session")
+def claude(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return program_from_npm("claude-code", request, tmp_path_factory)
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+
+
+@dataclass
+class Made:
+    """An attempt by Claude Code, and what the provider saw of it."""
+
+    collected: Collected
+    provider: ModelProvider
+    waits_s: list[float] = field(default_factory=list)
+
+    @property
+    def ending(self) -> tuple[str, bool]:
+        failure = self.collected.failure
+        return failure.broke.value, failure.retryable
+
+    @property
+    def asked(self) -> int:
+        return len(self.provider.asked)
+
+    @property
+    def trace(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.collected.stored["trace"]
+        return found
+
+    @property
+    def joined(self) -> bool:
+        """Whether each write in the record has the id of its call in the trace."""
+        entries = lines_of(self.collected.layout.writes(AT))
+        ids = {one["id"] for one in self.trace["events"]}
+        return bool(entries) and all(one["joinId"] in ids for one in entries)
+
+
+@dataclass
+class Setting:
+    """Makes attempts by Claude Code."""
+
+    program: str
+    folder: Path
+
+    async def make(
+        self,
+        script: Sequence[Step],
+        *,
+        forever: bool = False,
+        options: Mapping[str, Any] | None = None,
+        timeout_s: float = 40,
+        server: Sequence[str] = (),
+        retries: int = 1,
+    ) -> Made:
+        waits: list[float] = []
+
+        async def sleep(wait_s: float) -> None:
+            waits.append(wait_s)
+
+        given = {"command": self.program, "maxRetries": retries, **(options or {})}
+        with ModelProvider(script, forever=forever, any_request=False) as provider:
+            given.setdefault("baseUrl", provider.url)
+            at = target(
+                small(*server), client=ClaudeCodeClient(), options=given, model="claude-sonnet-4-5"
+            )
+            rules = RunRules(retry=RetryPolicy(tries=2, dice=lambda: 0.0, sleep=sleep))
+            writer = writer_in(self.folder)
+            with anyio.fail_after(60):
+                async with Hub() as hub:
+                    ended = await collect(job(at, timeout_s=timeout_s), hub, writer, rules)
+            writer.close()
+            return Made(Collected(ended, writer.layout), provider, waits)
+
+
+@pytest.fixture
+def setting(claude: str, tmp_path: Path) -> Setting:
+    return Setting(claude, tmp_path)
+
+
+@pytest.mark.parametrize("connect", ["url", "relay"])
+async def test_what_it_did_is_in_the_trace_and_joined_with_the_record(
+    setting: Setting, connect: str
+) -> None:
+    script = [use(Tool("read_note"), Tool("write_note", {"text": "hi"})), say("all done")]
+    made = await setting.make(script, options={"connect": connect})
+    assert made.collected.ending == Trial()
+    assert made.collected.events == [("read_note", False), ("write_note", False)]
+    assert made.collected.stored_writes == ["write_note"]
+    assert made.joined
+    assert made.collected.unreported == []
+    assert made.trace["answer"] == "all done"
+    usage = made.trace["usage"]
+    assert (usage["requests"], usage["inputTokens"], usage["outputTokens"]) == (2, 20, 10)
+    assert usage["costUsd"] > 0
+    assert usage["costSource"] == "reported"
+    assert "builtinTools" not in made.trace
+    assert set(made.provider.asked[0].tools) >= {"mcp__notes__read_note", "mcp__notes__write_note"}
+    assert all(name.startswith("mcp__notes__") for name in made.provider.asked[0].tools)
+
+
+async def test_its_own_tools_stay_off_unless_asked_for_and_are_then_named(setting: Setting) -> None:
+    script = [use(Tool("Bash", {"command": "echo here", "description": "say so"})), say("ok")]
+    made = await setting.make(script, options={"builtinTools": ["Bash"]})
+    assert made.collected.ending == Trial()
+    (event,) = made.trace["events"]
+    assert (event["kind"], event["source"], event["name"]) == ("command", "builtin", "Bash")
+    assert made.trace["builtinTools"] == ["Bash"]
+
+
+async def test_a_system_prompt_is_added_to_its_own(setting: Setting) -> None:
+    made = await setting.make([say("ok")], options={"system": "Speak as a desk clerk would."})
+    assert made.collected.ending == Trial()
+    assert "Speak as a desk clerk would." in made.provider.asked[0].text
+
+
+async def test_what_it_gets_over_by_itself_is_a_trial_and_kept(setting: Setting) -> None:
+    made = await setting.make([Fail(429, "rate", retry_after_s=0), WRITE, say("done")])
+    assert made.collected.ending == Trial()
+    (error,) = made.trace["recoveredErrors"]
+    assert (error["error_status"], error["error"]) == (429, "rate_limit")
+    assert made.collected.stored_writes == ["write_note"]
+    assert made.asked == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(429, "rate_limit"), (503, "unavailable"), (529, "overloaded")]
+)
+async def test_an_api_that_has_no_time_is_tried_again_from_the_start_and_is_no_trial(
+    setting: Setting, status: int, kind: str
+) -> None:
+    made = await setting.make([Fail(status, "rate" if status == 429 else "plain")], forever=True)
+    assert made.ending == ("provider", True)
+    assert made.collected.failure.accepted is False
+    assert made.collected.failure.reason.startswith(f"retries exhausted (2 attempts, {kind})")
+    assert len(made.waits_s) == 1
+    assert made.asked == 4
+    assert made.collected.stored_writes == []
+
+
+@pytest.mark.parametrize("status", [429, 503, 529, 500])
+async def test_an_api_that_fails_after_a_write_is_no_trial_and_not_tried_again(
+    setting: Setting, status: int
+) -> None:
+    made = await setting.make([WRITE, Fail(status)], forever=True, retries=0)
+    assert made.ending == ("provider", True)
+    assert made.waits_s == []
+    assert made.asked == 2
+    assert made.collected.stored_writes == ["write_note"]
+    assert made.joined
+
+
+async def test_an_api_that_is_not_there_is_a_failure_of_the_network(setting: Setting) -> None:
+    made = await setting.make([], options={"baseUrl": "http://127.0.0.1:9"}, retries=0)
+    assert made.ending == ("network", True)
+    assert len(made.waits_s) == 1
+
+
+@pytest.mark.parametrize("written", [False, True])
+async def test_an_answer_that_is_always_cut_is_no_trial(setting: Setting, *, written: bool) -> None:
+    made = await setting.make([*([WRITE] if written else []), cut(2)], forever=True, retries=0)
+    assert made.ending == ("network", True)
+    assert made.collected.stored_writes == (["write_note"] if written else [])
+
+
+@pytest.mark.parametrize(
+    ("step", "broke"),
+    [
+        (Fail(401, "auth"), "provider"),
+        (Fail(400, "billing"), "provider"),
+        (Fail(404, "not_found"), "setup"),
+    ],
+)
+async def test_what_no_wait_can_help_is_not_retryable(
+    setting: Setting, step: Fail, broke: str
+) -> None:
+    made = await setting.make([step], forever=True, retries=0)
+    assert made.ending == (broke, False)
+    assert made.waits_s == []
+    assert made.collected.failure.scope is Scope.VARIANT
+
+
+async def test_an_input_that_does_not_fit_is_a_matter_of_the_case(setting: Setting) -> None:
+    made = await setting.make([context_overflow()], forever=True)
+    assert made.ending == ("setup", False)
+    assert made.collected.failure.scope is Scope.CASE
+    assert made.asked == 1
+
+
+async def test_a_context_that_fills_up_is_a_trial(setting: Setting) -> None:
+    made = await setting.make([WRITE, context_overflow()], forever=True)
+    assert made.collected.ending == Trial(stopped_by="context")
+    assert made.collected.stored_writes == ["write_note"]
+
+
+async def test_its_own_limit_of_turns_is_a_trial(setting: Setting) -> None:
+    made = await setting.make([WRITE, READ, READ], forever=True, options={"maxTurns": 2})
+    assert made.collected.ending == Trial(stopped_by="turns")
+    assert made.asked == 2
+    assert made.collected.stored_writes == ["write_note"]
+
+
+@pytest.mark.parametrize("step", [OutputLimit("half"), Refuse("no")])
+async def test_an_answer_that_is_refused_or_too_long_is_a_trial_that_says_so(
+    setting: Setting, step: Step
+) -> None:
+    made = await setting.make([WRITE, step], forever=True)
+    assert made.collected.ending == Trial()
+    assert len(made.trace["notes"]) == 1
+    assert made.collected.stored_writes == ["write_note"]
+
+
+async def test_a_tool_that_fails_is_told_to_the_model_and_the_trial_goes_on(
+    setting: Setting,
+) -> None:
+    made = await setting.make([use(Tool("fail")), say("it is down")])
+    assert made.collected.ending == Trial()
+    assert made.collected.events == [("fail", True)]
+
+
+async def test_a_server_that_dies_in_a_call_is_told_to_the_model(setting: Setting) -> None:
+    made = await setting.make([WRITE, use(Tool("die")), say("it is gone")])
+    assert made.collected.ending == Trial()
+    assert made.collected.events == [("write_note", False), ("die", True)]
+    assert made.collected.stored_writes == ["write_note"]
+
+
+async def test_a_server_that_is_not_there_is_a_setup_failure(setting: Setting) -> None:
+    made = await setting.make([say("done")], server=["--exit-on-start", "3"])
+    assert made.ending == ("setup", True)
+    assert made.asked == 0
+
+
+async def test_a_client_that_never_comes_to_its_server_is_no_trial_whatever_it_says(
+    setting: Setting, tmp_path: Path
+) -> None:
+    around = tmp_path / "claude"  # starts it without what it was told of servers
+    around.write_text(WITHOUT_SERVERS.format(python=sys.executable, claude=setting.program))
+    around.chmod(0o755)
+    provider_says = [say("Done, record created.")]
+    made = await setting.make(provider_says, options={"command": str(around)})
+    assert made.ending == ("setup", True)
+    assert "'notes'" in made.collected.failure.reason
+
+
+async def test_a_tool_that_it_does_not_permit_is_named(setting: Setting) -> None:
+    made = await setting.make(
+        [WRITE, say("done")],
+        options={"args": ["--settings", '{"permissions": {"ask": ["mcp__notes__write_note"]}}']},
+    )
+    assert made.ending == ("setup", False)
+    assert "mcp__notes__write_note" in made.collected.failure.reason
+
+
+async def test_our_deadline_ends_it_with_its_trace_kept(setting: Setting) -> None:
+    made = await setting.make([WRITE, Hang()], timeout_s=8)
+    assert made.ending == ("deadline", True)
+    assert made.collected.events == [("write_note", False)]
+    assert made.collected.stored_writes == ["write_note"]
+    assert made.joined
+
+
+async def test_its_own_limit_of_time_is_a_trial_with_its_trace_kept(setting: Setting) -> None:
+    made = await setting.make([WRITE, Hang()], options={"maxDurationMs": 8000})
+    assert made.collected.ending == Trial(stopped_by="time")
+    assert made.collected.events == [("write_note", False)]
+
+
+async def test_its_limit_of_calls_is_a_trial(setting: Setting) -> None:
+    made = await setting.make([WRITE], forever=True, options={"maxToolCalls": 2})
+    assert made.collected.ending == Trial(stopped_by="calls")
+    assert made.collected.stored_writes == ["write_note", "write_note"]
+
+
+async def test_a_kill_while_the_api_has_no_time_is_a_failure_of_the_provider(
+    setting: Setting,
+) -> None:
+    made = await setting.make(
+        [WRITE, Fail(529, retry_after_s=30)], forever=True, timeout_s=8, retries=5
+    )
+    assert made.ending == ("provider", True)
+    assert made.collected.stored_writes == ["write_note"]
+
+
+async def test_a_program_that_is_not_there_is_no_trial(tmp_path: Path) -> None:
+    made = await Setting(str(tmp_path / "nowhere"), tmp_path).make([])
+    assert made.ending == ("client-app", False)
+    failure = await ClaudeCodeClient().preflight({"command": "no-such-claude"}, None)
+    assert failure is not None
+    assert (failure.broke, failure.scope) == (Broke.CLIENT_APP, Scope.VARIANT)
+
+
+async def test_before_anything_is_spent_it_is_looked_for_with_its_key_and_model(
+    claude: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = ClaudeCodeClient()
+    with ModelProvider(keys={KEY}, models={"claude-known"}) as provider:
+        options = {"command": claude, "baseUrl": provider.url}
+        assert await client.preflight(options, "claude-known") is None
+        unknown = await client.preflight(options, "claude-other")
+        assert unknown is not None
+        assert (unknown.broke, unknown.retryable) == (Broke.SETUP, False)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "another")
+        refused = await client.preflight(options, "claude-known")
+        assert refused is not None
+        assert (refused.broke, refused.retryable) == (Broke.PROVIDER, False)
+        monkeypatch.delenv("ANTHROPIC_API_KEY")
+        missing = await client.preflight(options, "claude-known")
+        assert missing is not None
+        assert "ANTHROPIC_API_KEY" in missing.reason
