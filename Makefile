@@ -5,7 +5,7 @@ VENV ?= .venv
 PYTEST ?= $(VENV)/bin/python -m pytest
 
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check install -qq
-CHECKED = pytest_mst tests example_evals $(wildcard benchmarks)
+CHECKED = pytest_mst tests example_evals example_agents $(wildcard benchmarks)
 
 .NOTPARALLEL:
 .PHONY: evals live-evals test check format schemas clean

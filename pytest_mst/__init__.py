@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_mst.domain.score import Score, Unknown
     from pytest_mst.domain.tool_call import ServerGoneError, ToolCallError
     from pytest_mst.domain.trace import TraceEvent
+    from pytest_mst.providers.model_errors import model_errors
 
 __all__ = (
     "CaseFatalError",
@@ -47,6 +48,7 @@ __all__ = (
     "Unknown",
     "VariantFatalError",
     "WriteRecord",
+    "model_errors",
 )
 
 _HOMES = {
@@ -69,6 +71,7 @@ _HOMES = {
     "Unknown": "pytest_mst.domain.score",
     "VariantFatalError": "pytest_mst.domain.ending",
     "WriteRecord": "pytest_mst.attempt.trial_view",
+    "model_errors": "pytest_mst.providers.model_errors",
 }
 
 

@@ -4,6 +4,7 @@ A comment before a block says what is done with it:
 
 - `file: NAME`: it is written as a file of the page's project;
 - `run`: its command is run there, and its output compared; a line `...` stands for any lines;
+- `run with a model`: as `run`, where a model is played on loopback (`docs_models`);
 - `make evals`: as `run`, for the example evals of this repository;
 - `part`: keys of an eval config, laid over a small one and loaded;
 - `commands`: for a person's shell; what they name has to be there.
@@ -23,8 +24,11 @@ PAGES = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/agents.md",
+    "docs/command.md",
     "docs/judges.md",
     "docs/models.md",
+    "docs/own-agents.md",
+    "docs/costs.md",
     "docs/programs.md",
     "docs/scripted.md",
     "docs/writes.md",

@@ -12,7 +12,9 @@ import pytest
 import yaml
 
 from pytest_mst.eval_files.load import load_eval
+from tests.docs_models import reply
 from tests.docs_pages import PAGES, ROOT, Block, blocks_of, mismatch
+from tests.model_provider import ModelProvider
 from tests.plugin.eval_project import EvalProject
 
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
@@ -47,7 +49,7 @@ def project(tmp_path: Path) -> EvalProject:
 
 
 def test_every_block_is_checked_in_some_way() -> None:
-    directives = ("file", "run", "make evals", "part", "commands")
+    directives = ("file", "run", "run with a model", "make evals", "part", "commands")
     unchecked = [
         f"{block.page}:{block.line}: {block.language} {block.directive!r}"
         for block in BLOCKS
@@ -80,6 +82,16 @@ def test_a_shown_run_is_what_is_seen(project: EvalProject, block: Block) -> None
         assert program == "pytest"
         session = project.run(*arguments)
         assert mismatch(output, session.text) is None
+
+
+@pytest.mark.parametrize("block", named("run with a model"))
+def test_a_shown_run_with_a_model_is_what_is_seen(project: EvalProject, block: Block) -> None:
+    with ModelProvider(reply) as provider:
+        project.environ |= provider.environment
+        for command, output in block.steps:
+            program, *arguments = shlex.split(command)
+            assert program == "pytest"
+            assert mismatch(output, project.run(*arguments).text) is None
 
 
 @pytest.mark.parametrize("block", named("part"))

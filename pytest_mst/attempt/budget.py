@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_mst.domain.usage import Usage
 from pytest_mst.store.spent import SpentFile
 
 
@@ -26,6 +27,10 @@ class Budget:
         """Note what an attempt, or a judge of one, cost; nothing where nobody knows."""
         if cost_usd:
             self.spent.add(cost_usd)
+
+    def spend_usage(self, usage: Usage) -> None:
+        """Note what a use of a model cost."""
+        self.spend(usage.cost_usd)
 
     @property
     def why_stopped(self) -> str | None:

@@ -16,6 +16,7 @@ from pytest_mst.domain.ending import Broke, Ending, InfrastructureFailure, Trial
 from pytest_mst.domain.errors import StoreError
 from pytest_mst.domain.score import GradedAttempt, GradeOutcome, GraderFailure
 from pytest_mst.domain.trace import Trace, TraceEvent
+from pytest_mst.domain.usage import cost_of
 from pytest_mst.domain.write import WriteEntry, WriteMode
 from pytest_mst.grading.agreement import agreement
 from pytest_mst.grading.filled import filled_case
@@ -64,6 +65,8 @@ async def store_attempt(
     Being cancelled while judges are asked leaves it to be graded later.
     """
     record = record_of(job, so_far, ending, clock)
+    if rules.budget is not None:
+        rules.budget.spend(cost_of(so_far.log.usage))
     entries, calls = tuple(so_far.entries), tuple(so_far.calls)
     try:
         if not isinstance(ending, Trial):

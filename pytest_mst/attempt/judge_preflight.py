@@ -2,14 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import assert_never
+
+import anyio
 
 from pytest_mst.attempt.function_judge import FunctionJudge
 from pytest_mst.attempt.judge_asking import ModelAsking, NoEndpointError
 from pytest_mst.attempt.judges import Judge
+from pytest_mst.attempt.preflight import WITHIN_S
+from pytest_mst.domain.identity import part_hash
 from pytest_mst.grading.rubric import RubricJudge
 from pytest_mst.providers.model import missing_extra
 from pytest_mst.providers.probe import probe
+
+
+def judge_setup(judge: Judge) -> str:
+    """Return what stands for what a judge depends on; equal for those that ask the same."""
+    match judge:
+        case FunctionJudge():
+            return "a function"
+        case RubricJudge():
+            asked = judge.asked
+            return part_hash([asked.model, dict(asked.options)])
+        case _:
+            assert_never(judge)
+
+
+async def judges_preflight(judges: Mapping[str, Judge], asking: ModelAsking) -> dict[str, str]:
+    """Try judges side by side, for a bounded while.
+
+    Args:
+        judges: by a key of the caller's.
+        asking: how models are asked in the run.
+
+    Returns:
+        By the same key, why a judge certainly cannot grade as things are.
+
+    """
+    found: dict[str, str] = {}
+
+    async def look(key: str, judge: Judge) -> None:
+        problem = await judge_preflight(judge, asking)
+        if problem is not None:
+            found[key] = problem
+
+    with anyio.move_on_after(WITHIN_S):
+        async with anyio.create_task_group() as tasks:
+            for key, judge in judges.items():
+                tasks.start_soon(look, key, judge)
+    return found
 
 
 async def judge_preflight(judge: Judge, asking: ModelAsking) -> str | None:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from pytest_mst.attempt.budget import Budget
 from pytest_mst.attempt.classify import Classify, classified
 from pytest_mst.attempt.direct import DirectListings
 from pytest_mst.attempt.gates import Gates
@@ -34,12 +35,19 @@ class RunRules:
     """Asked what a failure means; `None` where its producer's word is enough."""
     ask_judge: AskJudge = field(default_factory=ModelAsking)
     """Asks the models of judges."""
+    budget: Budget | None = None
+    """What the session's models may cost; `None`: whatever they do."""
     listings: DirectListings | None = None
     """Of the servers that clients connect to themselves; `None`: listed for each attempt."""
 
     def is_stopped(self, attempt: AttemptId) -> bool:
         """Tell whether an attempt that has not begun is to stay unstarted."""
-        return self.gates is not None and self.gates.is_closed(attempt)
+        if self.gates is None:
+            return False
+        spent = None if self.budget is None else self.budget.why_stopped
+        if spent is not None:
+            self.stop(attempt, Scope.RUN, spent)
+        return self.gates.is_closed(attempt)
 
     def stop(self, attempt: AttemptId, scope: Scope, reason: str) -> None:
         """Close the gate of a scope around an attempt that met a reason to; none for a trial's.

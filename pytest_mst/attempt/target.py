@@ -19,7 +19,7 @@ from pytest_mst.domain.eval_config import EvalConfig, ServerBase, Variant
 from pytest_mst.domain.identity import part_hash
 from pytest_mst.domain.loaded import LoadedEval
 from pytest_mst.domain.write import WriteMode
-from pytest_mst.proxy.upstream_spec import AttemptServer, Isolation
+from pytest_mst.proxy.upstream_spec import AttemptServer, Isolation, UpstreamSpec
 
 
 def target_of(
@@ -65,13 +65,7 @@ def target_of(
         options={**config.client_options, **variant.client_options},
         input_template=variant.input_template or config.input_template or "{{input}}",
         servers={
-            label: AttemptServer(
-                spec=specs[label],
-                mode=modes[label],
-                isolation=_isolation(config.servers[label], modes[label]),
-                direct=config.servers[label].direct,
-            )
-            for label in labels
+            label: _server(specs[label], config.servers[label], modes[label]) for label in labels
         },
         tools={state.label: state.tools_for(config.servers[state.label]) for state in states},
         modes=modes,
@@ -83,6 +77,12 @@ def target_of(
         return target
     plan = live_plan_of(prepared.loaded, environ, log_path=log_path, objects=objects, run=run)
     return _live(target, config, plan)
+
+
+def _server(spec: UpstreamSpec, config: ServerBase, mode: WriteMode) -> AttemptServer:
+    return AttemptServer(
+        spec=spec, mode=mode, isolation=_isolation(config, mode), direct=config.direct
+    )
 
 
 _WRITTEN = frozenset({WriteMode.UNGUARDED, WriteMode.LIVE})

@@ -8,7 +8,10 @@ from typing import Any
 
 from pytest_mst.clients.claude_code import ClaudeCodeClient
 from pytest_mst.clients.client import Client
+from pytest_mst.clients.codex import CodexClient
+from pytest_mst.clients.command import CommandClient
 from pytest_mst.clients.function import FunctionClient
+from pytest_mst.clients.gemini_cli import GeminiCliClient
 from pytest_mst.clients.mst import MstClient
 from pytest_mst.clients.scripted import ScriptedClient
 from pytest_mst.domain.errors import SelectionError
@@ -16,29 +19,40 @@ from pytest_mst.domain.json_value import JsonObject
 
 CLIENTS: Mapping[str, Client] = {
     "claude-code": ClaudeCodeClient(),
+    "codex": CodexClient(),
+    "command": CommandClient(),
+    "gemini-cli": GeminiCliClient(),
     "mst": MstClient(),
     "scripted": ScriptedClient(),
 }
 
 
-def client_named(name: str, *, asked_by: str) -> Client:
+NO_CLIENTS: Mapping[str, Client] = {}
+
+
+def client_named(
+    name: str, *, asked_by: str, registered: Mapping[str, Client] = NO_CLIENTS
+) -> Client:
     """Return the client of a name.
 
     Args:
         name: as the eval config or an option says it.
         asked_by: who says it, for the error.
+        registered: the clients that were registered, by their names.
 
     Raises:
         SelectionError: there is no such client.
 
     """
-    client = CLIENTS.get(name)
+    client = CLIENTS.get(name) or registered.get(name)
     if client is None:
-        raise SelectionError(asked_by, name, sorted(CLIENTS))
+        raise SelectionError(asked_by, name, sorted({**CLIENTS, **registered}))
     return client
 
 
-def as_client(value: Any, *, asked_by: str) -> Client:
+def as_client(
+    value: Any, *, asked_by: str, registered: Mapping[str, Client] = NO_CLIENTS
+) -> Client:
     """Return a client for what a user gives: a name, a client, or an async function.
 
     Raises:
@@ -47,7 +61,7 @@ def as_client(value: Any, *, asked_by: str) -> Client:
 
     """
     if isinstance(value, str):
-        return client_named(value, asked_by=asked_by)
+        return client_named(value, asked_by=asked_by, registered=registered)
     is_class = isinstance(value, type)
     if callable(getattr(value, "run", None)) and hasattr(value, "name") and not is_class:
         client: Client = value

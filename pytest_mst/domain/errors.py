@@ -5,6 +5,7 @@ MstError
 ├── LoadCheckError     a server's writes are not accounted for
 ├── SelectionError     an option names something that is not there
 ├── MarkerError        a marker on a test function is wrong
+├── RegistrationError  a client or a judge cannot be registered
 ├── OptionsError       `clientOptions` are not what the client takes
 ├── ResumeError        a stored run cannot be taken up as it is asked for
 └── StoreError         a run cannot be written or read
@@ -118,6 +119,26 @@ class MarkerError(MstError):
         self.problem = problem
         self.remedy = remedy
         super().__init__(f"{test}: @pytest.mark.{marker} {problem}; {remedy}")
+
+
+class RegistrationError(MstError):
+    """A conftest or a plugin registers what cannot be."""
+
+    def __init__(self, what: str, name: object, problem: str, remedy: str) -> None:
+        """Build the message.
+
+        Args:
+            what: `client` or `judge`.
+            name: the name that it was to have.
+            problem: what was found.
+            remedy: the way out.
+
+        """
+        self.what = what
+        self.name = name
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"pytest_mst_register: {what} {name!r} {problem}; {remedy}")
 
 
 class OptionsError(MstError):

@@ -65,8 +65,13 @@ class WebServer:
         """Begin to listen."""
         await self._server.startup(sockets=[self._socket])
 
-    async def stop(self) -> None:
-        """End every connection, and wait a bounded while for the requests under way."""
+    async def stop(self, *, farewell_s: float = _FAREWELL_S) -> None:
+        """End every connection, and wait a bounded while for the requests under way.
+
+        Args:
+            farewell_s: how long.
+
+        """
         state = self._server.server_state
         for listening in self._server.servers:
             listening.close()
@@ -74,7 +79,7 @@ class WebServer:
         for connection in list(state.connections):
             connection.shutdown()
         if state.tasks:
-            _, late = await asyncio.wait(state.tasks, timeout=_FAREWELL_S)
+            _, late = await asyncio.wait(state.tasks, timeout=farewell_s)
             for task in late:
                 task.cancel()
         for connection in list(state.connections):

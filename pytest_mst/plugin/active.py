@@ -23,6 +23,7 @@ from pytest_mst.plugin.options import Settings
 from pytest_mst.plugin.outcomes import Refused, Status, status_of
 from pytest_mst.plugin.progress import Progress
 from pytest_mst.plugin.protocol import run_call_phase, run_case, shape_report
+from pytest_mst.plugin.registration import register
 from pytest_mst.plugin.session import concurrency, thaw_session
 from pytest_mst.plugin.sigterm import end_on_sigterm
 from pytest_mst.plugin.start_run import plan_runs, will_run
@@ -40,6 +41,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Load the evals, or take over what the controller loaded, before workers are started."""
     config = session.config
     try:
+        register(config)
         if hasattr(config, "workerinput"):
             _take_over(config, config.workerinput)
         else:

@@ -10,6 +10,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_mst.domain.failure_class import FailureClass, FailurePhase
+    from pytest_mst.plugin.registration import Registrar
+
+
+@pytest.hookspec(historic=True)
+def pytest_mst_register(registrar: Registrar) -> None:
+    """Add clients and judges of your own, under names that evals then know.
+
+    Called once in each process that has evals, with `--mst` only, before any eval file is read. An
+    eval file can name what a plugin registers, or a conftest that pytest loads when it starts:
+    that of its root folder, or of a folder or file it is given. A conftest that is met later can
+    register what test functions use.
+
+    Args:
+        registrar: `registrar.client(name, client)` adds a client: an async function that takes a
+            `pytest_mst.ClientRequest` and returns the answer, or an object with `name` and
+            `async run(request)`. `registrar.judge(name, judge)` adds a judge: a function that
+            takes a finished trial, async or not. A name that is taken is an error.
+
+    """
 
 
 @pytest.hookspec(firstresult=True)

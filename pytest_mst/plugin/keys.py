@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_mst.attempt.function_judge import JudgeFunction
+    from pytest_mst.clients.client import Client
     from pytest_mst.domain.score import CaseVerdict
     from pytest_mst.plugin.case_item import CaseItem
     from pytest_mst.plugin.session import EvalSession
@@ -15,7 +18,9 @@ if TYPE_CHECKING:
 
 SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
 """On `config`: this process's evals. Only with `--mst`."""
-JUDGES: pytest.StashKey[dict[str, JudgeFunction]] = pytest.StashKey()
+CLIENTS_REGISTERED: pytest.StashKey[Mapping[str, Client]] = pytest.StashKey()
+"""On `config`: the clients that were registered, by name."""
+JUDGES: pytest.StashKey[Mapping[str, JudgeFunction]] = pytest.StashKey()
 """On `config`: the judges that were registered, by name."""
 CASE: pytest.StashKey[CaseItem] = pytest.StashKey()
 """On an item that is an eval case by one variant."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from pytest_mst.attempt.lost import store_lost
+from pytest_mst.clients.client import Client
 from pytest_mst.clients.registry import check_options, client_named
 from pytest_mst.domain.errors import (
     EvalFileError,
@@ -32,6 +33,7 @@ from pytest_mst.plugin.judges import check_judges, registered_judges
 from pytest_mst.plugin.options import Settings
 from pytest_mst.plugin.preflight import check_before_spending
 from pytest_mst.plugin.progress import Progress
+from pytest_mst.plugin.registration import registered_clients
 from pytest_mst.plugin.session import (
     EvalSession,
     check_names,
@@ -69,10 +71,10 @@ def load_session(config: pytest.Config, progress: Progress) -> EvalSession:
     check_names(loaded.values())
     chosen = {path: (one, chosen_variants(one.config, settings)) for path, one in loaded.items()}
     if taken_up is None:
-        _check_selection(settings, list(loaded.values()))
+        _check_selection(settings, list(loaded.values()), registered_clients(config))
     for path in selected.evals:
         one, variants = chosen[path]
-        _check_clients(one, variants, settings)
+        _check_clients(one, variants, settings, registered_clients(config))
     for path in (*selected.evals, *selected.named):
         check_judges(loaded[path], chosen[path][1], registered_judges(config))
     engine = Engine(
@@ -153,10 +155,12 @@ def _check_results(root: Path, settings: Settings, evals: Sequence[LoadedEval]) 
             raise store_error(folder, "made", OSError(errno.EACCES, ""))
 
 
-def _check_selection(settings: Settings, evals: Sequence[LoadedEval]) -> None:
+def _check_selection(
+    settings: Settings, evals: Sequence[LoadedEval], registered: Mapping[str, Client]
+) -> None:
     """Refuse options that name what no selected eval has."""
     if settings.client is not None:
-        client_named(settings.client, asked_by="--mst-client")
+        client_named(settings.client, asked_by="--mst-client", registered=registered)
     if not evals:
         return
     variants = dict.fromkeys(v.name for one in evals for v in one.config.variants_or_default)
@@ -165,7 +169,12 @@ def _check_selection(settings: Settings, evals: Sequence[LoadedEval]) -> None:
             raise SelectionError(option="--mst-variant", given=name, valid=list(variants))
 
 
-def _check_clients(loaded: LoadedEval, variants: Sequence[Variant], settings: Settings) -> None:
+def _check_clients(
+    loaded: LoadedEval,
+    variants: Sequence[Variant],
+    settings: Settings,
+    registered: Mapping[str, Client],
+) -> None:
     """Let every client look at what it will be given, before anything is started."""
     config = loaded.config
     for one in loaded.tagged(settings.tags or config.filter_tags):
@@ -173,7 +182,7 @@ def _check_clients(loaded: LoadedEval, variants: Sequence[Variant], settings: Se
             name = client_of(settings, config, variant, one.case)
             place, asked_by = _said_at(loaded, one, variant)
             try:
-                client = client_named(name, asked_by=asked_by)
+                client = client_named(name, asked_by=asked_by, registered=registered)
             except SelectionError as error:
                 raise EvalFileError(place, str(error)) from error
             options = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,16 @@ def add_options(parser: pytest.Parser) -> None:
         help="let servers with `writes: {label: live}` really write; a run is not finished with "
         "live writes unless it is given again",
     )
+    group.addoption(
+        "--mst-max-cost",
+        metavar="USD",
+        type=_amount,
+        default=None,
+        dest="mst_max_cost",
+        help="begin no other attempt once this session's models have cost so much, as far as they "
+        "report it or it can be worked out; what is left is finished with --mst-resume",
+    )
+    parser.addini("mst_max_cost", "as --mst-max-cost", type="string", default="")
     about = "the model of judges that name none"
     parser.addini("mst_judge_model", about, type="string", default="")
     parser.addini("mst_allow_live_writes", "as --allow-live-writes", type="bool", default=False)
@@ -103,6 +114,23 @@ def _add_resume_options(group: pytest.OptionGroup) -> None:
     )
 
 
+def _amount(text: str) -> float:
+    """Read an amount of money above 0.
+
+    Raises:
+        ArgumentTypeError: the text is none; argparse shows the message.
+
+    """
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = math.nan
+    if not 0 < amount < math.inf:
+        msg = f"takes an amount in USD above 0, not {text!r}"
+        raise argparse.ArgumentTypeError(msg)
+    return amount
+
+
 def _count(text: str) -> int:
     """Read a whole number from 1.
 
@@ -129,6 +157,7 @@ class IniSettings:
     concurrency: int | None
     results: str | None
     judge_model: str | None = None
+    max_cost_usd: float | None = None
     model: str | None = None
 
 
@@ -149,6 +178,8 @@ class Settings:
     """Which run to grade again."""
     fixed: bool = False
     strict_tools: bool = False
+    max_cost_usd: float | None = None
+    """What this session's models may cost. Never restored with a run: each session has its own."""
     allow_live_writes: bool = False
     """Whether servers may be live. Never restored with a run: each session is asked anew."""
     model: str | None = None
@@ -178,12 +209,14 @@ class Settings:
                 concurrency=_number(config, "concurrency"),
                 results=_setting(config, "mst_results") or None,
                 judge_model=_setting(config, "mst_judge_model") or None,
+                max_cost_usd=_money(config, "mst_max_cost"),
                 model=_setting(config, "mst_model") or None,
             ),
             resume=config.getoption("mst_resume"),
             grade=config.getoption("mst_grade"),
             fixed=config.getoption("mst_fixed"),
             strict_tools=config.getoption("mst_strict_tools"),
+            max_cost_usd=config.getoption("mst_max_cost"),
             allow_live_writes=bool(
                 config.getoption("mst_allow_live_writes")
                 or _setting(config, "mst_allow_live_writes")
@@ -277,4 +310,15 @@ def _number(config: pytest.Config, name: str) -> int | None:
         return _count(str(value))
     except argparse.ArgumentTypeError:
         msg = f"mst_{name} takes a whole number from 1, not {value!r}"
+        raise pytest.UsageError(msg) from None
+
+
+def _money(config: pytest.Config, name: str) -> float | None:
+    value = _setting(config, name)
+    if not value:
+        return None
+    try:
+        return _amount(str(value))
+    except argparse.ArgumentTypeError as error:
+        msg = f"{name} {error}"
         raise pytest.UsageError(msg) from None

@@ -92,7 +92,7 @@ def _target(
         prepared = checked[loaded.path]
     case.run.take_in(prepared, os.environ)
     chosen = (
-        as_client(given.client, asked_by="the fixture mst_client")
+        as_client(given.client, asked_by="the fixture mst_client", registered=session.clients)
         if "mst_client" in overridden and session.settings.client is None
         else session.client(loaded.config, variant)
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pytest_mst.attempt.again import make, make_broken
+from pytest_mst.attempt.budget import Budget
 from pytest_mst.attempt.direct import DirectListings
 from pytest_mst.attempt.finished import FinishedAttempt
 from pytest_mst.attempt.function_judge import JudgeFunction
@@ -37,6 +38,7 @@ from pytest_mst.domain.plan import RunPlan
 from pytest_mst.domain.run import utc_text
 from pytest_mst.eval_files.load import load_eval
 from pytest_mst.eval_files.serialise import loaded_from_json, loaded_to_json
+from pytest_mst.plugin.budget import new_budget, shared_budget
 from pytest_mst.plugin.case_item import CaseItem
 from pytest_mst.plugin.discover import Selected
 from pytest_mst.plugin.engine import Engine
@@ -44,6 +46,7 @@ from pytest_mst.plugin.eval_run import EvalRun, run_id_for
 from pytest_mst.plugin.judges import registered_judges
 from pytest_mst.plugin.options import DEFAULT_CONCURRENCY, Settings
 from pytest_mst.plugin.progress import Progress
+from pytest_mst.plugin.registration import registered_clients
 from pytest_mst.plugin.taken_up import TakenUp, taken_up_from_json
 from pytest_mst.proxy.upstream_spec import UpstreamSpec
 from pytest_mst.store.append import RunWriter
@@ -86,12 +89,16 @@ class EvalSession:
     """Collection met a mistake of the user's: nothing is to run."""
     taken_up: TakenUp | None = None
     """The stored runs that it finishes or grades again; only their cases run then."""
+    clients: Mapping[str, Client] = field(default_factory=dict)
+    """Those that were registered, by name."""
     judges: Mapping[str, JudgeFunction] = field(default_factory=dict)
     """Those that were registered, by name."""
     met: dict[str, dict[tuple[str, str], CaseItem]] = field(default_factory=dict)
     """Of runs that are taken up: every case that was collected, by variant and id."""
     preflight: Preflight = field(default_factory=dict)
     """What was found not to work before the first attempt, by `setup_key`."""
+    budget: Budget | None = None
+    """What its models may cost, over all its processes; `None`: whatever they do."""
     preflight_lines: tuple[str, ...] = ()
     """How that is shown at the start."""
     runs: dict[str, EvalRun] = field(default_factory=dict)
@@ -108,7 +115,8 @@ class EvalSession:
             rules = RunRules(
                 backoffs=Backoffs(layout.backoff_dir),
                 run_id=layout.run_id,
-                ask_judge=self._ask_judge(prepared),
+                ask_judge=self.asking(prepared),
+                budget=self.budget,
                 gates=Gates(Stops(writer)),
                 listings=DirectListings(),
             )
@@ -118,9 +126,12 @@ class EvalSession:
             run.take_in(prepared, os.environ)
         return run
 
-    def _ask_judge(self, prepared: PreparedEval | None) -> ModelAsking:
+    def asking(self, prepared: PreparedEval | None) -> ModelAsking:
+        """Return how the judges of an eval ask models."""
         pricing = prepared.loaded.config.pricing if prepared is not None else {}
-        return ModelAsking(self.settings.ini.judge_model, os.environ, pricing)
+        spent = None if self.budget is None else self.budget.spend_usage
+        model = self.settings.ini.judge_model
+        return ModelAsking(model, os.environ, pricing, spent=spent)
 
     def _layout(self, name: str, prepared: PreparedEval | None) -> RunLayout:
         """Return where the run of an eval is: a new one, or the one that is taken up."""
@@ -157,9 +168,11 @@ class EvalSession:
 
         """
         if self.settings.client is not None:
-            return client_named(self.settings.client, asked_by="--mst-client")
-        name = client_of(self.settings, config, variant, case)
-        return client_named(name, asked_by=f"client of eval {config.name!r}")
+            name, asked_by = self.settings.client, "--mst-client"
+        else:
+            name = client_of(self.settings, config, variant, case)
+            asked_by = f"client of eval {config.name!r}"
+        return client_named(name, asked_by=asked_by, registered=self.clients)
 
     def with_model(self, config: EvalConfig, variant: Variant, case: Case) -> Case:
         """Return a case with the model that its attempts ask, where it has another or none."""
@@ -249,6 +262,7 @@ class EvalSession:
                 "runId": self.run_id,
                 "createdAt": self.created_at,
                 "takenUp": self.taken_up.to_json() if self.taken_up is not None else None,
+                "spent": None if self.budget is None else str(self.budget.spent.path),
                 "preflight": preflight_to_json(self.preflight),
                 "evals": [
                     [loaded_to_json(one.loaded), servers_to_json(one.servers)]
@@ -316,9 +330,9 @@ def start_session(
     taken_up: TakenUp | None = None,
 ) -> EvalSession:
     """Return the session of a process that loaded its evals itself."""
-    now = datetime.now(UTC)
+    now, settings = datetime.now(UTC), Settings.of(config)
     return EvalSession(
-        settings=Settings.of(config),
+        settings=settings,
         root=config.rootpath,
         run_id=new_run_id(now),
         created_at=utc_text(now),
@@ -326,8 +340,10 @@ def start_session(
         prepared=dict(prepared),
         selected=selected,
         engine=engine,
+        clients=registered_clients(config),
         judges=registered_judges(config),
         taken_up=taken_up,
+        budget=new_budget(config, settings),
     )
 
 
@@ -353,7 +369,9 @@ def thaw_session(config: pytest.Config, frozen: str, worker: str, engine: Engine
         selected=Selected((), (), ()),
         preflight=preflight_from_json(content["preflight"]),
         engine=engine,
+        clients=registered_clients(config),
         judges=registered_judges(config),
+        budget=shared_budget(settings, content["spent"]),
         taken_up=taken_up_from_json(content["takenUp"], settings) if content["takenUp"] else None,
     )
 

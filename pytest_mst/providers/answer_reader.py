@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_mst.domain.usage import Usage
-from pytest_mst.providers.exchange import Exchange, parsed, read_error
+from pytest_mst.providers.exchange import Exchange, error_in, parsed, read_error
 
 _BODY_LIMIT_BYTES = 16 * 1024 * 1024
 """Of a line, or of a whole answer; what is longer is passed on and not read."""
@@ -58,17 +58,18 @@ class AnswerReader:
             self._message(parsed(data))
 
     def _message(self, message: Any) -> None:
-        if isinstance(message, list) and message:
-            message = message[-1] if "error" not in str(message[0])[:40] else message[0]
+        if isinstance(message, list) and message:  # Gemini: the parts of a stream, or an error
+            message = message[-1] if error_in(message) is None else message[0]
         if not isinstance(message, Mapping):
             return
         inner = message.get("response")  # OpenAI Responses, in a stream
         body = inner if isinstance(inner, Mapping) else message
-        if isinstance(body.get("error"), Mapping):
+        if error_in(body) is not None:
             read_error(self._exchange, body)
         begun = message.get("message")  # Anthropic, the first event of a stream
         for one in (begun if isinstance(begun, Mapping) else {}, body):
             self._count(one.get("usage") or one.get("usageMetadata"))
+        self._exchange.finish = _finish(body) or self._exchange.finish
 
     def _count(self, usage: object) -> None:
         if not isinstance(usage, Mapping):
@@ -105,6 +106,29 @@ _COUNTS: Mapping[str, tuple[str, ...]] = {
     "cached": ("cachedContentTokenCount",),
 }
 """What the APIs call their counts: Anthropic Messages and OpenAI Responses, OpenAI Chat, Gemini."""
+
+
+def _finish(body: Mapping[str, Any]) -> str | None:
+    """Return why the model stopped, where this part of its answer says it."""
+    last = _first(body.get("choices")) or _first(body.get("candidates")) or body
+    delta = body.get("delta")  # Anthropic, near the end of a stream
+    cut = body.get("incomplete_details")  # OpenAI Responses
+    blocked = body.get("promptFeedback")  # Gemini, in place of an answer
+    told = (
+        last.get("finish_reason"),  # OpenAI Chat
+        last.get("finishReason"),  # Gemini
+        body.get("stop_reason"),  # Anthropic
+        delta.get("stop_reason") if isinstance(delta, Mapping) else None,
+        cut.get("reason") if isinstance(cut, Mapping) else None,
+        blocked.get("blockReason") if isinstance(blocked, Mapping) else None,
+        body.get("status") if body.get("object") == "response" else None,
+    )
+    return next((one for one in told if isinstance(one, str)), None)
+
+
+def _first(value: object) -> Mapping[str, Any] | None:
+    first = value[0] if isinstance(value, list) and value else None
+    return first if isinstance(first, Mapping) else None
 
 
 def _number(usage: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:

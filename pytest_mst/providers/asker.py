@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_mst.domain.turn_retry import NoRetry, TurnRetry
 from pytest_mst.domain.usage import Usage
 from pytest_mst.providers.endpoint import Endpoint
-from pytest_mst.providers.failure import ProviderError, failure_of
+from pytest_mst.providers.failure import FailureKind, ProviderError, ProviderFailure, failure_of
 from pytest_mst.providers.model import Models, models_here
 
 if TYPE_CHECKING:
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
+
+
+_UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)
+"""What SDKs raise over an answer that is none of theirs; requests are made of what was checked."""
 
 
 class Asker:
@@ -68,15 +72,18 @@ class Asker:
             began = time.monotonic()
             try:
                 response = await self._once(list(messages), settings, parameters)
-            except AgentRunError as error:
+            except (AgentRunError, *_UNREADABLE) as error:
                 where = self.endpoint
                 failure = failure_of(error, label=where.label, model=where.model)
-                if failure is None:
+                if failure is None and isinstance(error, AgentRunError):
                     raise
+                failure = failure or self._unreadable(repr(error))
                 if failure.hint is None:
                     raise ProviderError(failure) from error
                 hint, told = failure.hint, failure.infrastructure()
             else:
+                if not response.parts and response.finish_reason is None:
+                    raise ProviderError(self._unreadable("an answer without content or reason"))
                 self._used.append(response.usage)
                 self._turns.answered()
                 return response
@@ -84,6 +91,10 @@ class Asker:
                 self._model_s += time.monotonic() - began
             await self._turns.wait(told, hint, next_try=next_try)
             next_try += 1
+
+    def _unreadable(self, says: str) -> ProviderFailure:
+        where = self.endpoint
+        return ProviderFailure(FailureKind.UNREADABLE, where.label, where.model, says=says)
 
     async def _once(
         self,

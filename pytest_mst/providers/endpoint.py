@@ -61,6 +61,11 @@ KEY_VARIABLES: tuple[str, ...] = tuple(
 )
 """The variables that hold keys."""
 
+PUBLIC_BASE_URLS: Mapping[str, str] = {
+    name: facts.public for facts in _FACTS.values() for name in facts.base_urls
+}
+"""Where the APIs are unless it is said, by the variables that say it."""
+
 
 class EndpointError(MstError):
     """A model cannot be asked by what is said of it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -44,6 +45,8 @@ class Exchange:
     """Until the answer ended; `None` while it is under way."""
     ended: ExchangeEnd | None = None
     usage: Usage | None = None
+    finish: str | None = None
+    """Why the model stopped, by the API's own name for it: `end_turn`, `STOP`, `MAX_TOKENS`."""
 
     @property
     def kind(self) -> FailureKind | None:
@@ -78,9 +81,11 @@ _BY_NAME: Mapping[str, FailureKind] = {
     "invalid_api_key": FailureKind.AUTH,  # OpenAI
     "model_not_found": FailureKind.NOT_FOUND,  # OpenAI
     "context_length_exceeded": FailureKind.CONTEXT,  # OpenAI
+    "API_KEY_INVALID": FailureKind.AUTH,  # Gemini, reason: its status is INVALID_ARGUMENT
     "UNAUTHENTICATED": FailureKind.AUTH,  # Gemini, status
     "PERMISSION_DENIED": FailureKind.AUTH,  # Gemini
     "UNAVAILABLE": FailureKind.UNAVAILABLE,  # Gemini
+    "RESOURCE_EXHAUSTED": FailureKind.RATE_LIMIT,  # Gemini
 }
 """What the APIs call their errors by, where that says more than the HTTP status."""
 
@@ -105,12 +110,16 @@ def read_error(exchange: Exchange, body: object) -> None:
     The form is Anthropic's `{error: {type, message}}`, OpenAI's `{error: {type, code, message}}`
     or Gemini's `{error: {status, message}}`, which also comes as a list of one.
     """
-    first = body[0] if isinstance(body, list) and body else body
-    error = first.get("error") if isinstance(first, Mapping) else None
-    if not isinstance(error, Mapping):
+    error = error_in(body)
+    if error is None:
         return
     named = error.get("type") or error.get("status")
     code = error.get("code")
+    details = _objects(error.get("details"))  # Gemini, whose code is a number
+    if not isinstance(code, str):
+        code = next((one["reason"] for one in details if "reason" in one), None)
+    wait = next((_seconds(one["retryDelay"]) for one in details if "retryDelay" in one), None)
+    exchange.retry_after_s = wait if exchange.retry_after_s is None else exchange.retry_after_s
     exchange.error_type = named if isinstance(named, str) else None
     exchange.error_code = code if isinstance(code, str) else None
     words = error.get("message")
@@ -119,6 +128,34 @@ def read_error(exchange: Exchange, body: object) -> None:
         in_stream = exchange.status is None or exchange.status in _SUCCESS
         rejected = in_stream or kind_of_status(exchange.status or 0) is FailureKind.REJECTED
         exchange.context = rejected and says_context(words)
+
+
+def error_in(body: object) -> Mapping[str, Any] | None:
+    """Return the error that a body is, or holds; `None` where it is none.
+
+    OpenAI Responses has the fields of an error event beside its type.
+    """
+    first = body[0] if isinstance(body, list) and body else body
+    if not isinstance(first, Mapping):
+        return None
+    if isinstance(first.get("error"), Mapping):
+        return first["error"]  # type: ignore[no-any-return]  # a mapping: the line above
+    is_event = first.get("type") == "error" and "code" in first
+    return {**first, "type": None} if is_event else None
+
+
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def _seconds(duration: object) -> float | None:
+    """Read a duration as Gemini writes it: `17s`, `0.5s`."""
+    number = str(duration).removesuffix("s")
+    try:
+        wait_s = float(number)
+    except ValueError:
+        return None
+    return wait_s if 0 <= wait_s < math.inf else None
 
 
 _WORDS_LIMIT_CHARS = 2_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -266,4 +267,8 @@ _WORDS_LIMIT_CHARS = 2_000
 def _words(error: ModelAPIError) -> str:
     """Return what the API itself said."""
     body = error.body
-    return str(error if body is None else body)[:_WORDS_LIMIT_CHARS]
+    told = body.get("error", body) if isinstance(body, Mapping) else body
+    words = told.get("message") if isinstance(told, Mapping) else None
+    if not isinstance(words, str):
+        words = str(error if body is None else body)
+    return words[:_WORDS_LIMIT_CHARS]

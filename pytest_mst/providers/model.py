@@ -64,7 +64,7 @@ class Models:
                 limits=httpx2.Limits(
                     max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS
                 ),
-                follow_redirects=True,
+                follow_redirects=False,  # a key goes nowhere but where it is said to
             )
         return self._http
 

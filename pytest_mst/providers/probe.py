@@ -8,10 +8,11 @@ from typing import Any
 
 from pytest_mst.domain.ending import InfrastructureFailure
 from pytest_mst.providers.endpoint import Endpoint
+from pytest_mst.providers.exchange import Exchange, parsed, read_error
 from pytest_mst.providers.failure import FailureKind, ProviderFailure
 
 PROBE_TIMEOUT_S = 10.0
-_LET_IN, _NO_KEY, _NOT_THERE = range(200, 300), (401, 403), 404
+_NOT_THERE = 404
 
 
 async def probe(endpoint: Endpoint) -> InfrastructureFailure | None:
@@ -25,24 +26,39 @@ async def probe(endpoint: Endpoint) -> InfrastructureFailure | None:
     """
     import httpx2
 
-    async with httpx2.AsyncClient(timeout=PROBE_TIMEOUT_S, follow_redirects=True) as http:
+    async with httpx2.AsyncClient(timeout=PROBE_TIMEOUT_S, follow_redirects=False) as http:
         try:
             found = await http.get(_model_url(endpoint), headers=_headers(endpoint))
-            status = found.status_code
-            if status == _NOT_THERE:  # not every server that speaks the API lists its models
-                asked = await http.post(
+            if found.status_code == _NOT_THERE:  # not every server with the API lists its models
+                found = await http.post(
                     _ask_url(endpoint), headers=_headers(endpoint), json=_smallest(endpoint)
                 )
-                status = asked.status_code
         except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError):
             return None
-    if status in _NO_KEY:
-        return _failure(FailureKind.AUTH, endpoint, status)
-    return _failure(FailureKind.NOT_FOUND, endpoint, status) if status == _NOT_THERE else None
+    return _certain(endpoint, found.status_code, found.content)
 
 
-def _failure(kind: FailureKind, endpoint: Endpoint, status: int) -> InfrastructureFailure:
-    says = f"the key is in {endpoint.key_env}"
+def _certain(endpoint: Endpoint, status: int, body: bytes) -> InfrastructureFailure | None:
+    """Return what an answer says for certain: a refused key, a model or an API that is not there.
+
+    What it is not known by its status alone, the error's own type tells.
+    """
+    seen = Exchange(0, "GET", "", model_call=True, status=status)
+    read_error(seen, parsed(body))
+    kind = seen.kind
+    if kind is FailureKind.AUTH:
+        return _failure(kind, endpoint, status, f"the key is in {endpoint.key_env}")
+    if kind is not FailureKind.NOT_FOUND:
+        return None
+    if seen.error_type is None and seen.error_code is None:
+        where = f"there is no {endpoint.api} API at this address; see baseUrl"
+        return _failure(kind, endpoint, status, where)
+    return _failure(kind, endpoint, status, f"asked with the key in {endpoint.key_env}")
+
+
+def _failure(
+    kind: FailureKind, endpoint: Endpoint, status: int, says: str
+) -> InfrastructureFailure:
     told = ProviderFailure(kind, endpoint.label, endpoint.model, status=status)
     failure = told.infrastructure(accepted=False)
     return replace(failure, reason=f"{failure.reason} ({says})")

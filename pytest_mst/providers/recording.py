@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 import anyio
@@ -105,9 +105,12 @@ class Recording:
         server, http = self._server, self._http
         with anyio.CancelScope(shield=True):
             if server is not None:
-                await server.stop()
+                await server.stop(farewell_s=0.1)  # whoever asked has ended
             if http is not None:
                 await http.aclose()
+        for exchange in self.log:
+            if exchange.ended is None:
+                self._ended(exchange, "abandoned")
 
     @property
     def url(self) -> str:
@@ -146,9 +149,8 @@ class Recording:
 
         def total(name: str) -> int | None:
             counts = [getattr(one, name) for one in told]
-            return (
-                sum(one or 0 for one in counts) if any(one is not None for one in counts) else None
-            )
+            known = [one for one in counts if one is not None]
+            return sum(known) if known else None
 
         return Usage(
             requests=len(answered),
@@ -190,7 +192,9 @@ class Recording:
             exchange.model = model_of(path, read if isinstance(read, dict) else {})
         self.log.append(exchange)
         self._tell()
-        answer = await self._sent(request, path, body, exchange)
+        answer = await self._while_heard(request, self._sent(request, path, body, exchange))
+        if answer is None and exchange.ended is None:
+            self._ended(exchange, "abandoned")
         if answer is None:
             return Response(b"", _BAD_GATEWAY)
         exchange.status = answer.status_code
@@ -203,6 +207,23 @@ class Recording:
             if name.decode("latin-1").lower() not in _OF_ONE_HOP
         ]
         return response
+
+    async def _while_heard(
+        self, request: Request, sent: Awaitable[httpx2.Response | None]
+    ) -> httpx2.Response | None:
+        """Wait for an answer as long as whoever asked is there; `None` where it went away."""
+        found: httpx2.Response | None = None
+
+        async def gone() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+            tasks.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(gone)
+            found = await sent
+            tasks.cancel_scope.cancel()
+        return found
 
     async def _sent(
         self, request: Request, path: str, body: bytes, exchange: Exchange
@@ -244,15 +265,13 @@ class Recording:
 
         is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
         reader = AnswerReader(exchange, is_stream=is_stream and answer.is_success)
-        decoder: Any = answer._get_content_decoder()
+        is_plain = "content-encoding" not in answer.headers  # as it was asked for
         end: ExchangeEnd = "abandoned"
         try:
             async for piece in answer.aiter_raw():
                 yield piece
-                for plain in decoder.decode(piece):
-                    reader.feed(plain)
-            for plain in decoder.flush():
-                reader.feed(plain)
+                if is_plain:
+                    reader.feed(piece)
             end = "whole"
         except httpx2.HTTPError:
             end = "cut"

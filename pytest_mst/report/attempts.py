@@ -17,6 +17,7 @@ from pytest_mst.domain.score import (
     TrialVerdict,
 )
 from pytest_mst.domain.write import WriteEntry, unclassified_calls
+from pytest_mst.report.spending import NO_SPENDING, Spending
 from pytest_mst.store.journal import JournalLine, TornLine, begun
 from pytest_mst.store.layout import RunLayout
 from pytest_mst.store.read import (
@@ -98,6 +99,8 @@ class AttemptRow:
     """Whether its trace could be compared with its record; `None` where that is not stored."""
     wrote: bool = False
     """Whether it made a write, of whatever kind."""
+    spending: Spending = NO_SPENDING
+    """What its client and its judges used."""
     replaced: tuple[Ending, ...] = ()
     """How earlier goes at it ended, that were replaced when the run was taken up again."""
 
@@ -119,7 +122,7 @@ def unstarted(run_id: str, attempt: AttemptId) -> AttemptRow:
 
 def stored_row(stored: StoredAttempt) -> AttemptRow:
     """Return the row of a stored attempt."""
-    agreement = stored.agreement or {}
+    agreement, trace = stored.agreement or {}, stored.record.trace
     entries = stored.writes.entries
     unrecorded = _calls(agreement.get("unrecordedWrites"))
     unclassified = tuple(Call.of(entry) for entry in entries if entry.unclassified)
@@ -142,6 +145,7 @@ def stored_row(stored: StoredAttempt) -> AttemptRow:
         unclassified_calls=counted if isinstance(counted, int) else unclassified_calls(entries),
         compared=checked if isinstance(checked, bool) else None,
         wrote=bool(entries or stored.writes.torn or unrecorded),
+        spending=Spending.of(trace.usage if trace is not None else None, outcomes),
     )
 
 

@@ -158,7 +158,6 @@ def summary_document(
     *,
     timestamp: str,
     metrics: Sequence[Mapping[str, object]] = (),
-    cost_usd: float | None = None,
 ) -> dict[str, object]:
     """Return the content of `summary.json`.
 
@@ -166,7 +165,6 @@ def summary_document(
         summary: the run's figures.
         timestamp: when they were worked out: ISO 8601, UTC.
         metrics: what the eval's own metrics came to.
-        cost_usd: what the run cost, where it is known.
 
     """
     plan = summary.plan
@@ -186,8 +184,6 @@ def summary_document(
     }
     if summary.owed:
         document["owedCleanups"] = [one.to_json() for one in summary.owed]
-    if cost_usd is not None:
-        document["costUsd"] = cost_usd
     return document
 
 
@@ -222,6 +218,7 @@ def _figures(figures: Figures) -> dict[str, object]:
         "evidence": _label(figures.evidence),
         "unclassifiedCalls": figures.unclassified_calls,
         "unparsedCalls": figures.unparsed_calls,
+        **figures.spending.to_json(),
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_mst.domain.score import GradeOutcome, Score
 from pytest_mst.domain.usage import cost_of
+from pytest_mst.report.text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,7 @@ class Spending:
         )
 
     @classmethod
-    def of(
-        cls, usage: Mapping[str, Any] | None, outcomes: Iterable[GradeOutcome] = ()
-    ) -> Spending:
+    def of(cls, usage: Mapping[str, Any] | None, outcomes: Iterable[GradeOutcome] = ()) -> Spending:
         """Return what one attempt took.
 
         Args:
@@ -67,6 +66,9 @@ class Spending:
         }
 
 
+NO_SPENDING = Spending()
+
+
 def _judges(outcomes: Iterable[GradeOutcome]) -> Iterator[Mapping[str, Any]]:
     for outcome in outcomes:
         usage = outcome.details.get("usage") if isinstance(outcome, Score) else None
@@ -93,6 +95,23 @@ def _use(usage: Mapping[str, Any], *, is_judge: bool) -> Spending:
 def _count(value: object) -> int:
     is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
     return value if is_count else 0  # type: ignore[return-value]
+
+
+def cost_lines(spending: Spending) -> list[str]:
+    """Return the line that says what a run cost; none where no model was used."""
+    if not spending.priced and not spending.unpriced:
+        return []
+    total = spending.total_usd
+    tokens = f"{spending.input_tokens} tokens in, {spending.output_tokens} out"
+    if total is None:
+        uses = counted(spending.unpriced, "use")
+        return [f"cost unknown: no price for any of {uses} of models; {tokens}"]
+    judges = f", judges {usd(spending.judge_usd)}" if spending.judge_usd else ""
+    left_out = ""
+    if spending.unpriced:
+        left_out = f"; {counted(spending.unpriced, 'use')} without a price left out"
+    shares = f" (clients {usd(spending.client_usd)}{judges})" if judges else ""
+    return [f"cost {usd(total)}{shares}; {tokens}{left_out}"]
 
 
 def usd(amount: float) -> str:

@@ -16,6 +16,7 @@ from pytest_mst.domain.stop import Stop
 from pytest_mst.report.attempts import AttemptRow, Call
 from pytest_mst.report.owed import OwedCleanup
 from pytest_mst.report.reasons import Reason, reasons
+from pytest_mst.report.spending import NO_SPENDING, Spending
 from pytest_mst.store.encode import encode
 
 FindingKind: TypeAlias = Literal["unreported", "unrecorded", "unclassified", "refused", "unparsed"]
@@ -86,6 +87,7 @@ class CaseRow:
     findings: tuple[Finding, ...] = ()
     """The first `KEPT_FINDINGS` of each kind."""
     finding_counts: Mapping[FindingKind, int] = field(default_factory=dict)
+    spending: Spending = NO_SPENDING
     replaced: Mapping[str, int] = field(default_factory=dict)
     """How many earlier goes at its attempts were replaced, by what broke; `trial` for trials."""
 
@@ -107,6 +109,8 @@ class Figures:
     """The lowest level among the complete write cases, which the pass rate rests on."""
     unclassified_calls: int
     unparsed_calls: int
+    spending: Spending = NO_SPENDING
+    """What clients and judges used in the attempts that count."""
 
     @property
     def pass_rate(self) -> float | None:
@@ -190,6 +194,7 @@ def case_row(case: PlannedCase, attempts: Sequence[AttemptRow]) -> CaseRow:
         unparsed_calls=counts["unparsed"],
         findings=_first_of_each_kind(found),
         finding_counts=counts,
+        spending=sum((attempt.spending for attempt in attempts), Spending()),
         replaced=Counter(_broke(ending) for attempt in attempts for ending in attempt.replaced),
     )
 
@@ -254,6 +259,7 @@ def _figures(rows: Sequence[CaseRow]) -> Figures:
         evidence=lowest(row.evidence for row in rows if row.verdict in complete),
         unclassified_calls=sum(row.unclassified_calls for row in rows),
         unparsed_calls=sum(row.unparsed_calls for row in rows),
+        spending=sum((row.spending for row in rows), Spending()),
     )
 
 

@@ -8,6 +8,7 @@ from pytest_mst.domain.score import CaseVerdict
 from pytest_mst.domain.stop import Stop
 from pytest_mst.domain.write import LIVE_OPTION
 from pytest_mst.report.reasons import Reason, ReasonKind, Remedy
+from pytest_mst.report.spending import cost_lines
 from pytest_mst.report.summary import (
     FINDING_KINDS,
     KEPT_FINDINGS,
@@ -64,6 +65,7 @@ def closing_lines(
     lines += [
         _ledger_line(summary.figures),
         _pass_rate(summary.figures),
+        *cost_lines(summary.figures.spending),
         f"run {shown(run_id)} in {shown(run_dir_shown, _PATH_LIMIT_CHARS)}",
     ]
     incomplete = summary.figures.cases.incomplete

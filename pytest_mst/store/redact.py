@@ -23,6 +23,7 @@ FORMAT_WORDS = """
     durationMs infrastructureError gradingError agreement unreportedWrites unrecordedWrites
     unclassifiedCalls graderFailures clientError stoppedBy retryable accepted arguments
     keyParts keyScheme gradingKey toolsKey toolHashes superseded replaced resumptions cannotHelp
+    usesWithoutCost judgeCostUsd
     unclassified unparsed unparsedCalls evidence passRate trialPassRate writeCase timestamp
     timesInTrace timesInRecord inRecord unattributedWrites contestedCalls agreementChecked
 """

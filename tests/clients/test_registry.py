@@ -115,6 +115,34 @@ async def test_a_function_may_keep_the_trace_itself_and_answer_nothing() -> None
     assert boundary.tools == ["list"]
 
 
+async def test_a_function_may_say_more_of_its_end_than_an_answer() -> None:
+    async def gives_up(request: ClientRequest) -> Trial:
+        return Trial("it gave up", "turns")
+
+    asked = request()
+    assert await FunctionClient(gives_up).run(asked) == Trial("it gave up", "turns")
+    assert asked.trace.answer is None
+
+
+async def test_what_is_no_answer_is_never_taken_for_one() -> None:
+    """Field report CL-25: an error that is returned and not raised."""
+
+    async def returns(request: ClientRequest) -> Any:
+        return {"error": "400 bad request"}
+
+    with pytest.raises(TypeError, match="the agent 'returns' returned dict; valid: the answer"):
+        await FunctionClient(returns).run(request())
+
+
+async def test_a_registered_client_is_known_by_its_name_beside_ours() -> None:
+    mine = Mine()
+    given = {"mine": mine}
+    assert client_named("mine", asked_by="client", registered=given) is mine
+    with pytest.raises(SelectionError) as caught:
+        as_client("other", asked_by="mst_client", registered=given)
+    assert {"mine", "scripted", "command"} <= set(caught.value.valid)
+
+
 async def test_what_a_function_raises_passes_through() -> None:
     lost = ConnectionError("lost")
 

@@ -310,6 +310,9 @@ def _gemini(asked: Asked, said: _Said) -> Reply:
             one["finishReason"] = finish
         return {"candidates": [one], "usageMetadata": usage, "modelVersion": asked.model}
 
+    if said.error:
+        error = {"code": 429, "status": said.error, "message": "fake error"}
+        return Reply({"error": error}, [(None, {"error": error})])
     events: list[Event] = [(None, chunk([part])) for part in parts]
     return Reply(chunk(parts, stop), [*events, (None, chunk([{"text": ""}], stop))])
 

@@ -15,7 +15,7 @@ from typing import Any, Self, TypeAlias
 from tests.model_provider.answers import Event, reply_to
 from tests.model_provider.asked import Api, Asked, api_of, asked
 from tests.model_provider.failures import body_of
-from tests.model_provider.steps import Answer, Fail, Hang, Step, say
+from tests.model_provider.steps import Answer, Fail, Hang, Raw, Step, say
 
 Script: TypeAlias = Sequence[Step] | Callable[[Asked], Step]
 
@@ -207,6 +207,8 @@ class _Handler(BaseHTTPRequestHandler):
                 if step.retry_after_s is not None:
                     headers["retry-after"] = f"{step.retry_after_s:g}"
                 self._json(step.status, body_of(one.api, step), headers)
+            case Raw():
+                self._json(step.status, dict(step.body), dict(step.headers))
             case Hang():
                 self.server.provider.closing.wait(120)
                 self.close_connection = True

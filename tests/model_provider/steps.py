@@ -70,7 +70,16 @@ class Hang:
     """No answer until the provider closes."""
 
 
-Step: TypeAlias = Answer | Structured | Fail | Refuse | OutputLimit | Hang
+@dataclass(frozen=True)
+class Raw:
+    """An answer that is none of the API's."""
+
+    status: int = 200
+    body: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Step: TypeAlias = Answer | Structured | Fail | Refuse | OutputLimit | Hang | Raw
 
 
 def say(text: str, **more: Any) -> Answer:
@@ -103,5 +112,8 @@ def step_from_json(stored: Mapping[str, Any]) -> Step:
         return Refuse(stored["refuse"])
     if "output_limit" in stored:
         return OutputLimit(stored["output_limit"])
+    if not {"text", "tools"} & set(stored):
+        msg = f"not a step of a script: {stored!r}"
+        raise ValueError(msg)
     tools = tuple(Tool(one["name"], one.get("arguments", {})) for one in stored.get("tools", ()))
     return Answer(stored.get("text", ""), tools)

@@ -12,6 +12,7 @@ from pytest_mst.providers.failure import FailureKind, ProviderError
 from tests.model_provider import (
     Fail,
     ModelProvider,
+    Raw,
     Step,
     Tool,
     context_overflow,
@@ -149,3 +150,17 @@ async def test_no_key_is_in_any_words(api: Api, stream: bool) -> None:
                 await asking.ask(question(), {}, one_tool())
     ending = raised.value.failure.infrastructure()
     assert "loopback-key" not in f"{place!r} {place.label} {ending!r} {raised.value}"
+
+
+async def test_an_answer_that_is_none_of_the_apis_is_unreadable(api: Api, stream: bool) -> None:
+    error = await failure_after(Raw(), api, stream=stream)
+    assert error.failure.kind is FailureKind.UNREADABLE
+    assert error.failure.infrastructure().broke is Broke.PROVIDER
+
+
+async def test_no_key_follows_a_redirect_to_another_address(api: Api, stream: bool) -> None:
+    with ModelProvider([say("caught")]) as other:
+        step = Raw(307, headers={"location": f"{other.url}/v1/messages"})
+        error = await failure_after(step, api, stream=stream)
+        assert (other.asked, other.other) == ([], [])
+    assert error.failure.hint is None

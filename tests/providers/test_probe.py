@@ -8,7 +8,7 @@ import pytest
 from pytest_mst.domain.ending import Broke
 from pytest_mst.providers.endpoint import Api
 from pytest_mst.providers.probe import probe
-from tests.model_provider import Fail, ModelProvider
+from tests.model_provider import Fail, ModelProvider, Raw
 from tests.providers.asking import EVERY_API, endpoint
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("api", EVERY_API)]
@@ -56,3 +56,22 @@ async def test_nobody_there_is_not_certain(api: Api) -> None:
         place = endpoint(provider, api)
     with anyio.fail_after(20):
         assert await probe(place) is None
+
+
+async def test_an_address_with_no_such_api_is_said_as_that(api: Api) -> None:
+    step = Raw(404, {"detail": "Not Found"})
+    with ModelProvider([step], lists_models=False) as provider, anyio.fail_after(20):
+        failure = await probe(endpoint(provider, api))
+    assert failure is not None
+    assert "baseUrl" in failure.reason
+    assert failure.retryable is False
+
+
+async def test_a_key_that_gemini_calls_an_invalid_argument_is_refused_too(api: Api) -> None:
+    reason = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+    error = {"code": 400, "status": "INVALID_ARGUMENT", "message": "no", "details": [reason]}
+    step = Raw(400, {"error": error})
+    with ModelProvider([step], lists_models=False) as provider, anyio.fail_after(20):
+        failure = await probe(endpoint(provider, api))
+    assert failure is not None
+    assert failure.broke is Broke.PROVIDER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +11,8 @@ import anyio
 import httpx2
 import pytest
 
+from pytest_mst.providers.answer_reader import AnswerReader
+from pytest_mst.providers.exchange import Exchange
 from pytest_mst.providers.failure import FailureKind
 from pytest_mst.providers.recording import Recording
 from tests.model_provider import (
@@ -120,6 +123,7 @@ async def test_a_failure_is_known_by_what_the_api_sent(
         ("anthropic", "overloaded_error", FailureKind.OVERLOADED),
         ("chat", "rate_limit_exceeded", FailureKind.RATE_LIMIT),
         ("responses", "rate_limit_exceeded", FailureKind.RATE_LIMIT),
+        ("gemini", "RESOURCE_EXHAUSTED", FailureKind.RATE_LIMIT),
     ],
 )
 async def test_an_error_inside_a_stream_is_seen(api: str, name: str, kind: FailureKind) -> None:
@@ -177,8 +181,10 @@ async def test_a_program_that_goes_away_leaves_its_request_abandoned() -> None:
     async with recorded(Hang()) as (recording, http, _):
         with anyio.move_on_after(0.3):
             await http.post(recording.url + path, json=body)
-        assert recording.log[0].status is None
-    assert recording.failure() is None or recording.log[0].ended in ("abandoned", "cut")
+        while recording.log[0].ended is None:
+            await anyio.lowlevel.checkpoint()
+        assert (recording.log[0].status, recording.log[0].ended) == (None, "abandoned")
+    assert recording.failure() is None
 
 
 async def test_who_does_not_know_the_address_is_not_let_in() -> None:
@@ -214,3 +220,38 @@ async def test_answers_are_asked_for_uncompressed_so_that_they_can_be_read() -> 
     async with recorded(say("fine")) as (recording, http, provider):
         await http.post(recording.url + path, json=body, headers={"accept-encoding": "gzip"})
         assert provider.asked[0].headers["accept-encoding"] == "identity"
+
+
+async def test_a_request_that_is_under_way_when_a_recording_ends_was_abandoned() -> None:
+    path, body = REQUESTS["anthropic"]
+    async with recorded(Hang()) as (recording, http, _), anyio.create_task_group() as tasks:
+
+        async def ask() -> None:
+            with pytest.raises(httpx2.HTTPError):
+                await http.post(recording.url + path, json=body)
+
+        tasks.start_soon(ask)
+        while not recording.log:
+            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(1.5):
+            await recording.__aexit__(None, None, None)
+        assert recording.log[0].ended in ("abandoned", "cut")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"type": "error", "code": "rate_limit_exceeded", "message": "slow down"},
+        {"error": {"type": "requests", "code": "rate_limit_exceeded", "message": "slow down"}},
+        {"error": {"type": "rate_limit_error", "message": "slow down"}},
+        [{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "slow down"}}],
+    ],
+    ids=["responses event", "openai", "anthropic", "gemini list"],
+)
+def test_each_form_of_an_error_is_read(body: object) -> None:
+    exchange = Exchange(0, "POST", "/v1/responses", model_call=True, status=200)
+    reader = AnswerReader(exchange, is_stream=False)
+    reader.feed(json.dumps(body).encode())
+    reader.end()
+    assert exchange.kind is FailureKind.RATE_LIMIT
+    assert exchange.error_says == "slow down"

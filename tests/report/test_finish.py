@@ -22,7 +22,7 @@ from pytest_mst.domain.score import GradeOutcome, GraderFailure, Ledger, Unknown
 from pytest_mst.domain.trace import Trace, TraceEvent
 from pytest_mst.domain.write import WriteTarget
 from pytest_mst.report.attempts import AttemptRow, disk_rows
-from pytest_mst.report.documents import Circumstances, Phases, run_document, summary_document
+from pytest_mst.report.documents import Circumstances, Phases, run_document
 from pytest_mst.report.finish import finish_run
 from pytest_mst.report.summary import RunSummary
 from pytest_mst.store.append import RunWriter
@@ -443,12 +443,6 @@ def test_an_attempt_cut_short_whose_writes_cannot_be_read_has_still_written(tmp_
     summary = finish(writer, plan)
     assert summary.figures.ledger == Ledger(infrastructure=1)
     assert summary.cases[0].write_case
-
-
-def test_cost_is_in_the_summary_where_it_is_known() -> None:
-    summary = summarise(plan_of(case_of()), [])
-    assert "costUsd" not in summary_document(summary, timestamp=LATER)
-    assert summary_document(summary, timestamp=LATER, cost_usd=1.25)["costUsd"] == 1.25
 
 
 def test_what_was_reported_counts_where_nothing_is_on_disk(tmp_path: Path) -> None:

@@ -1,0 +1,373 @@
+"""Gemini CLI, really run, against a model provider on loopback: how each of its ends ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from pytest_mst.attempt.collect import collect
+from pytest_mst.attempt.retry_policy import RetryPolicy
+from pytest_mst.attempt.run_rules import RunRules
+from pytest_mst.clients.gemini_cli import GeminiCliClient
+from pytest_mst.domain.ending import Broke, Scope, Trial
+from pytest_mst.proxy.hub import Hub
+from tests.attempt.setting import Collected, job, small, target, writer_in
+from tests.clients.npm_clients import program_from_npm
+from tests.model_provider import (
+    Asked,
+    Fail,
+    Hang,
+    ModelProvider,
+    OutputLimit,
+    Refuse,
+    Step,
+    Tool,
+    context_overflow,
+    cut,
+    say,
+    use,
+)
+
+pytestmark = pytest.mark.anyio
+
+WRITE = use(Tool("write_note", {"text": "hi"}))
+KEY = "loopback-key-google"
+
+
+@pytest.fixture(scope="session")
+def gemini(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return program_from_npm("gemini-cli", request, tmp_path_factory)
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+
+
+@dataclass
+class Made:
+    """An attempt by Gemini CLI, and what the provider saw of it."""
+
+    collected: Collected
+    provider: ModelProvider
+    waits_s: list[float] = field(default_factory=list)
+
+    @property
+    def ending(self) -> tuple[str, bool]:
+        failure = self.collected.failure
+        return failure.broke.value, failure.retryable
+
+    @property
+    def asked(self) -> int:
+        return len(self.provider.asked)
+
+    @property
+    def trace(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.collected.stored["trace"]
+        return found
+
+
+class LateAfterTwo:
+    """Plays a script on for ever; some time after the second request a minute passes at once.
+
+    What waits for a deadline in the loop's time finds that it has come, however long the program
+    took to start.
+    """
+
+    def __init__(self, script: Sequence[Step], *, after_s: float) -> None:
+        self._script = script
+        self._after_s = after_s
+        self._loop = asyncio.get_running_loop()
+
+    def __call__(self, asked: Asked) -> Step:
+        if asked.number == 1:
+            self._loop.call_soon_threadsafe(self._loop.call_later, self._after_s, self._pass)
+        return self._script[min(asked.number, len(self._script) - 1)]
+
+    def _pass(self) -> None:
+        time = self._loop.time
+        setattr(self._loop, "time", lambda: time() + 60)  # noqa: B010 - mypy: it is a method
+
+
+@dataclass
+class Setting:
+    """Makes attempts by Gemini CLI."""
+
+    program: str
+    folder: Path
+
+    async def make(
+        self,
+        script: Sequence[Step] | LateAfterTwo,
+        *,
+        forever: bool = False,
+        options: Mapping[str, Any] | None = None,
+        timeout_s: float = 50,
+        server: Sequence[str] = (),
+        label: str = "notes",
+        case: Mapping[str, Any] | None = None,
+    ) -> Made:
+        waits: list[float] = []
+
+        async def sleep(wait_s: float) -> None:
+            waits.append(wait_s)
+
+        given = {"command": self.program, "maxRetries": 0, **(options or {})}
+        with ModelProvider(script, forever=forever, any_request=False) as provider:
+            given.setdefault("baseUrl", provider.url)
+            at = target(
+                small(*server, label=label),
+                client=GeminiCliClient(),
+                options=given,
+                model="gemini-2.5-flash",
+            )
+            rules = RunRules(retry=RetryPolicy(tries=2, dice=lambda: 0.0, sleep=sleep))
+            writer = writer_in(self.folder)
+            with anyio.fail_after(120):
+                async with Hub() as hub:
+                    one = job(at, case, timeout_s=timeout_s)
+                    ended = await collect(one, hub, writer, rules)
+            writer.close()
+            return Made(Collected(ended, writer.layout), provider, waits)
+
+
+@pytest.fixture
+def setting(gemini: str, tmp_path: Path) -> Setting:
+    return Setting(gemini, tmp_path)
+
+
+@pytest.mark.parametrize("connect", ["url", "relay"])
+async def test_what_it_did_is_in_the_trace_and_agrees_with_the_record(
+    setting: Setting, connect: str
+) -> None:
+    script = [use(Tool("read_note"), Tool("write_note", {"text": "hi"})), say("all done")]
+    made = await setting.make(script, options={"connect": connect}, label="our_notes")
+    assert made.collected.ending == Trial()
+    assert made.collected.events == [("read_note", False), ("write_note", False)]
+    assert {one["server"] for one in made.trace["events"]} == {"our_notes"}
+    assert made.collected.stored_writes == ["write_note"]
+    assert made.collected.unreported == []
+    assert made.collected.stored["agreement"]["unrecordedWrites"] == []
+    assert made.trace["answer"] == "all done"
+    usage = made.trace["usage"]
+    assert (usage["requests"], usage["inputTokens"], usage["outputTokens"]) == (2, 20, 10)
+    assert usage["costUsd"] > 0
+    assert "builtinTools" not in made.trace
+    assert "notes" not in made.trace
+    assert all(name.startswith("mcp_our-notes_") for name in made.provider.asked[0].tools)
+
+
+async def test_its_own_tools_stay_off_unless_asked_for_and_are_then_named(setting: Setting) -> None:
+    call = Tool("run_shell_command", {"command": "echo here", "description": "say so"})
+    options = {"builtinTools": ["run_shell_command"], "system": "Speak as a desk clerk would."}
+    made = await setting.make([use(call), say("ok")], options=options)
+    assert made.collected.ending == Trial()
+    (event,) = made.trace["events"]
+    assert (event["kind"], event["source"]) == ("command", "builtin")
+    assert made.trace["builtinTools"] == ["run_shell_command"]
+    assert "Speak as a desk clerk would." in made.provider.asked[0].text
+
+
+@pytest.mark.parametrize("given", ["/help me @you, or write to me@example.com", "/quit"])
+async def test_an_input_is_no_command_of_its_own(setting: Setting, given: str) -> None:
+    made = await setting.make([say("ok")], case={"input": given})
+    assert made.collected.ending == Trial()
+    assert given in made.provider.asked[0].text
+
+
+async def test_what_it_gets_over_by_itself_is_a_trial_and_kept(setting: Setting) -> None:
+    script: list[Step] = [WRITE, Fail(429, "rate"), say("done")]
+    made = await setting.make(script, options={"maxRetries": 1})
+    assert made.collected.ending == Trial()
+    assert made.trace["recoveredErrors"] == [{"error_status": 429, "error": "rate limit"}]
+    assert made.collected.stored_writes == ["write_note"]
+    assert made.asked == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(429, "rate_limit"), (503, "unavailable"), (529, "overloaded")]
+)
+async def test_an_api_that_has_no_time_is_tried_again_from_the_start_and_is_no_trial(
+    setting: Setting, status: int, kind: str
+) -> None:
+    made = await setting.make([Fail(status, "rate" if status == 429 else "plain")], forever=True)
+    assert made.ending == ("provider", True)
+    assert made.collected.failure.accepted is False
+    assert made.collected.failure.reason.startswith(f"retries exhausted (2 attempts, {kind})")
+    assert len(made.waits_s) == 1
+    assert made.asked == 2
+    assert made.collected.stored_writes == []
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+async def test_an_api_that_fails_after_a_write_is_no_trial_and_not_tried_again(
+    setting: Setting, *, recorded: bool
+) -> None:
+    made = await setting.make(
+        [WRITE, Fail(429)], forever=True, options={"recordProvider": recorded}
+    )
+    assert made.ending == ("provider", True)
+    assert made.waits_s == []
+    assert made.asked == 2
+    assert made.collected.stored_writes == ["write_note"]
+
+
+async def test_an_api_that_is_not_there_is_a_failure_of_the_network(setting: Setting) -> None:
+    made = await setting.make([], options={"baseUrl": "http://127.0.0.1:9"})
+    assert made.ending == ("network", True)
+    assert len(made.waits_s) == 1
+
+
+async def test_an_answer_that_is_always_cut_is_no_trial(setting: Setting) -> None:
+    made = await setting.make([WRITE, cut(1)], forever=True)
+    assert made.ending == ("network", True)
+    assert made.collected.stored_writes == ["write_note"]
+
+
+@pytest.mark.parametrize(
+    ("step", "broke"),
+    [(Fail(401, "auth"), "provider"), (Fail(404, "not_found"), "setup")],
+)
+async def test_what_no_wait_can_help_is_not_retryable(
+    setting: Setting, step: Fail, broke: str
+) -> None:
+    made = await setting.make([step], forever=True)
+    assert made.ending == (broke, False)
+    assert made.waits_s == []
+    assert made.collected.failure.scope is Scope.VARIANT
+
+
+async def test_a_rejected_request_is_not_taken_for_a_full_context(setting: Setting) -> None:
+    made = await setting.make([WRITE, Fail(400)], forever=True)
+    assert made.ending == ("provider", False)
+    assert made.collected.stored_writes == ["write_note"]
+
+
+async def test_an_input_that_does_not_fit_is_a_matter_of_the_case(setting: Setting) -> None:
+    made = await setting.make([context_overflow()], forever=True)
+    assert made.ending == ("setup", False)
+    assert made.collected.failure.scope is Scope.CASE
+    assert made.waits_s == []
+    assert made.asked == 1
+
+
+async def test_a_context_that_fills_up_is_a_trial(setting: Setting) -> None:
+    made = await setting.make([WRITE, context_overflow()], forever=True)
+    assert made.collected.ending == Trial(stopped_by="context")
+    assert made.collected.stored_writes == ["write_note"]
+
+
+async def test_its_own_limit_of_turns_is_a_trial(setting: Setting) -> None:
+    again = use(Tool("write_note", {"text": "hi again"}))
+    made = await setting.make([WRITE, again, say("never")], options={"maxTurns": 2})
+    assert made.collected.ending == Trial(stopped_by="turns")
+    assert made.asked == 2
+    assert made.collected.stored_writes == ["write_note", "write_note"]
+
+
+@pytest.mark.parametrize("turns", [None, 5])
+async def test_a_model_that_goes_round_in_circles_is_ended_by_it_and_is_a_trial(
+    setting: Setting, turns: int | None
+) -> None:
+    options = {} if turns is None else {"maxTurns": turns}
+    made = await setting.make([WRITE], forever=True, options=options)
+    assert made.collected.ending == Trial(stopped_by=None if turns is None else "turns")
+    assert len(made.trace.get("notes", [])) == (1 if turns is None else 0)
+    assert made.collected.events == [("write_note", False)] * 4  # the fifth call is not made
+    assert made.collected.stored_writes == ["write_note"] * 4
+
+
+@pytest.mark.parametrize("step", [OutputLimit("half"), Refuse("no"), Refuse("")])
+async def test_an_answer_that_is_refused_or_too_long_is_a_trial_that_says_so(
+    setting: Setting, step: Step
+) -> None:
+    made = await setting.make([WRITE, step], forever=True)
+    assert made.collected.ending == Trial()
+    assert len(made.trace["notes"]) == 1
+    assert made.collected.stored_writes == ["write_note"]
+
+
+async def test_a_server_that_dies_in_a_call_is_told_to_the_model(setting: Setting) -> None:
+    made = await setting.make([WRITE, use(Tool("die")), say("it is gone")])
+    assert made.collected.ending == Trial()
+    assert made.collected.events == [("write_note", False), ("die", True)]
+    assert made.collected.stored_writes == ["write_note"]
+
+
+async def test_a_server_that_is_not_there_is_a_setup_failure(setting: Setting) -> None:
+    made = await setting.make([say("done")], server=["--exit-on-start", "3"])
+    assert made.ending == ("setup", True)
+    assert made.asked == 0
+
+
+async def test_a_client_that_never_comes_to_its_server_is_no_trial_whatever_it_says(
+    setting: Setting,
+) -> None:
+    without = {"args": ["--allowed-mcp-server-names", "another"]}
+    made = await setting.make([say("Done, record created.")], options=without)
+    assert made.ending == ("setup", True)
+    assert "'notes'" in made.collected.failure.reason
+
+
+async def test_our_deadline_ends_it_with_its_trace_kept(setting: Setting) -> None:
+    made = await setting.make(LateAfterTwo([WRITE, Hang()], after_s=0.2))
+    assert made.ending == ("deadline", True)
+    assert made.collected.events == [("write_note", False)]
+    assert made.collected.stored_writes == ["write_note"]
+
+
+async def test_its_own_limit_of_time_is_a_trial_with_its_trace_kept(setting: Setting) -> None:
+    late = LateAfterTwo([WRITE, Hang()], after_s=0.2)
+    made = await setting.make(late, options={"maxDurationMs": 40_000}, timeout_s=300)
+    assert made.collected.ending == Trial(stopped_by="time")
+    assert made.collected.events == [("write_note", False)]
+
+
+async def test_its_limit_of_calls_is_a_trial(setting: Setting) -> None:
+    made = await setting.make([WRITE], forever=True, options={"maxToolCalls": 2})
+    assert made.collected.ending == Trial(stopped_by="calls")
+    assert made.collected.stored_writes == ["write_note", "write_note"]
+
+
+async def test_a_kill_while_the_api_has_no_time_is_a_failure_of_the_provider(
+    setting: Setting,
+) -> None:
+    late = LateAfterTwo([WRITE, Fail(503)], after_s=1.5)  # it asks again after 3.5 s or more
+    made = await setting.make(late, options={"maxRetries": 9})
+    assert made.ending == ("provider", True)
+    assert made.collected.stored_writes == ["write_note"]
+
+
+async def test_a_program_that_is_not_there_is_no_trial(tmp_path: Path) -> None:
+    made = await Setting(str(tmp_path / "nowhere"), tmp_path).make([])
+    assert made.ending == ("client-app", False)
+    failure = await GeminiCliClient().preflight({"command": "no-such-gemini"}, None)
+    assert failure is not None
+    assert (failure.broke, failure.scope) == (Broke.CLIENT_APP, Scope.VARIANT)
+
+
+async def test_before_anything_is_spent_it_is_looked_for_with_its_key_and_model(
+    gemini: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = GeminiCliClient()
+    with ModelProvider(keys={KEY}, models={"gemini-known"}) as provider:
+        options = {"command": gemini, "baseUrl": provider.url}
+        assert await client.preflight(options, "gemini-known") is None
+        unknown = await client.preflight(options, "gemini-other")
+        assert unknown is not None
+        assert (unknown.broke, unknown.retryable) == (Broke.SETUP, False)
+        monkeypatch.setenv("GEMINI_API_KEY", "another")
+        refused = await client.preflight(options, "gemini-known")
+        assert refused is not None
+        assert (refused.broke, refused.retryable) == (Broke.PROVIDER, False)
+        monkeypatch.delenv("GEMINI_API_KEY")
+        monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
+        missing = await client.preflight(options, "gemini-known")
+        assert missing is not None
+        assert "GEMINI_API_KEY" in missing.reason
