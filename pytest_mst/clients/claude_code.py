@@ -106,7 +106,10 @@ class ClaudeCodeClient:
                 command = _command(request, options, folder, named, api.url if api else base_url)
                 try:
                     ran = await run_program(
-                        command, transcript.take, stdin=request.input.encode(errors="replace")
+                        command,
+                        transcript.take,
+                        stdin=request.input.encode(errors="replace"),
+                        hidden=request.trace.hidden,
                     )
                 except anyio.get_cancelled_exc_class():
                     _note_failing(request, transcript, base_url)

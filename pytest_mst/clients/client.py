@@ -32,6 +32,9 @@ class TraceLog:
     conversation: object = None
     """What the client has to know of the inputs before, where a conversation goes on; its own
     business, and stored nowhere."""
+    hidden: dict[str, str] = field(default_factory=dict, compare=False)
+    """What would let anyone in while the attempt lasts, such as a server's address, and what is
+    shown in its place; stored nowhere."""
     failing: InfrastructureFailure | None = None
     """What is failing around the client just now: how the attempt ended, should it be cut off
     while it lasts, for example because the client goes on asking an API that has no time."""

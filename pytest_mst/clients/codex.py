@@ -8,9 +8,8 @@ session, the proxy, and a recording of its requests to the model.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from urllib.parse import urlsplit
 
 from pytest_mst.clients.client import ClientRequest
 from pytest_mst.clients.codex_config import builtin_tools, config_toml
@@ -24,7 +23,7 @@ from pytest_mst.clients.program.model_api import ModelApi, recorded_api
 from pytest_mst.clients.program.options import ProgramOptions, program_path
 from pytest_mst.clients.program.preflight import preflight_program
 from pytest_mst.clients.program.run import run_program
-from pytest_mst.clients.program.servers import ProgramServer, UrlServer, plain_names, servers_of
+from pytest_mst.clients.program.servers import ProgramServer, plain_names, servers_of
 from pytest_mst.clients.program.true_names import with_true_names
 from pytest_mst.domain.ending import Broke, InfrastructureError, InfrastructureFailure, Trial
 from pytest_mst.domain.errors import OptionsError
@@ -99,14 +98,14 @@ class CodexClient:
                 command = _command(request, options, folder, named, api.url if api else base_url)
                 limit = options.limits.turns
                 watches = [api.until_turns(limit)] if api is not None and limit else []
-                hidden = _Hidden([*named.values()], api)
                 rollout = Rollout()
                 try:
                     ran = await run_program(
                         command,
-                        lambda line: transcript.take(hidden.text(line)),
+                        transcript.take,
                         stdin=request.input.encode(errors="replace"),
                         watches=watches,
+                        hidden=request.trace.hidden,
                     )
                 finally:
                     rollout = Rollout.read(folder.home / HOME, transcript.thread, labels)
@@ -121,26 +120,7 @@ class CodexClient:
                 kept_back = _kept_back(request)
                 if said is not None and isinstance(said.ending, Trial) and kept_back is not None:
                     said = replace(said, ending=kept_back)
-                return decided(request, replace(ran, stderr=hidden.text(ran.stderr)), said, api)
-
-
-class _Hidden:
-    """Takes out of what Codex says, which names addresses in errors, what lets anyone in."""
-
-    def __init__(self, servers: Sequence[ProgramServer], api: ModelApi | None) -> None:
-        urls = [str(one.url) for one in servers if isinstance(one, UrlServer)]
-        urls += [] if api is None else [str(api.url)]
-        self._urls = {url: _origin(url) for url in urls}
-
-    def text(self, text: str) -> str:
-        for url, shown in self._urls.items():
-            text = text.replace(url, shown)
-        return text
-
-
-def _origin(url: str) -> str:
-    where = urlsplit(url)
-    return f"{where.scheme}://{where.netloc}/..."
+                return decided(request, ran, said, api)
 
 
 def _options(options: JsonObject) -> ProgramOptions:

@@ -25,7 +25,12 @@ from pytest_mst.clients.program.key import key_of, missing_key
 from pytest_mst.clients.program.model_api import ModelApi, recorded_api
 from pytest_mst.clients.program.options import program_path
 from pytest_mst.clients.program.run import Ran, cannot_start, run_program
-from pytest_mst.clients.program.servers import mcp_servers, plain_names, servers_of
+from pytest_mst.clients.program.servers import (
+    mcp_servers,
+    plain_names,
+    servers_of,
+    without_path,
+)
 from pytest_mst.domain.ending import (
     Broke,
     InfrastructureError,
@@ -102,7 +107,13 @@ class CommandClient:
                 turns = options.limits.turns
                 watches = [] if api is None or turns is None else [api.until_turns(turns)]
                 try:
-                    ran = await run_program(command, printed.take, stdin=stdin, watches=watches)
+                    ran = await run_program(
+                        command,
+                        printed.take,
+                        stdin=stdin,
+                        watches=watches,
+                        hidden=request.trace.hidden,
+                    )
                 finally:
                     output = options.output.read(printed.lines)
                     fill_trace(request, options.output, output)
@@ -170,7 +181,9 @@ async def _values(
         values[MODEL] = request.model
     for label in request.tools.servers:
         if label in options.labels:
-            values[url_name(label)] = str(await request.session.url(label))
+            url = str(await request.session.url(label))
+            request.trace.hidden[url] = without_path(url)
+            values[url_name(label)] = url
     given = options.mcp_config
     stated = request.options.get("mcpConfig") not in (None, False)
     if given is None or not (stated or MCP_CONFIG in options.names):

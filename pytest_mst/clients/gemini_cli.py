@@ -104,7 +104,10 @@ class GeminiCliClient:
                 command = _command(request, options, folder, named, api.url if api else base_url)
                 try:
                     ran = await run_program(
-                        command, transcript.take, stdin=_as_text(request.input).encode()
+                        command,
+                        transcript.take,
+                        stdin=_as_text(request.input).encode(),
+                        hidden=request.trace.hidden,
                     )
                 finally:
                     _fill_trace(request, transcript, api)

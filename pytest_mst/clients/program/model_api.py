@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from pytest_mst.clients.client import ClientRequest
+from pytest_mst.clients.program.servers import without_path
 from pytest_mst.domain.ending import InfrastructureFailure, Trial
 from pytest_mst.domain.retry import RetryHint
 from pytest_mst.domain.usage import Usage
@@ -100,6 +101,7 @@ async def recorded_api(
 
     async with Recording(base_url) as recording:
         api = ModelApi(recording)
+        request.trace.hidden[api.url] = without_path(api.url)
         try:
             yield api
         except anyio.get_cancelled_exc_class():

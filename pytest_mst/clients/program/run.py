@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeAlias
 
 import anyio
@@ -49,6 +50,7 @@ async def run_program(
     *,
     stdin: bytes | None = None,
     watches: Sequence[Watch] = (),
+    hidden: Mapping[str, str] = MappingProxyType({}),
 ) -> Ran:
     """Run a program to its end.
 
@@ -61,6 +63,7 @@ async def run_program(
             that has no end.
         stdin: what it reads; nothing by default, as from an empty file.
         watches: reasons of ours to end it before it does so itself.
+        hidden: what is taken out of all that it says, and what is put in its place.
 
     Raises:
         InfrastructureError: it cannot be started (client-app, of variant scope; not retryable,
@@ -76,7 +79,14 @@ async def run_program(
         )
     except CannotStartError as error:
         raise cannot_start(command.program, error) from error
-    return await _Running(child, on_line).to_its_end(stdin, watches)
+
+    def shown(text: str) -> str:
+        for secret, instead in hidden.items():
+            text = text.replace(secret, instead)
+        return text
+
+    ran = await _Running(child, lambda line: on_line(shown(line))).to_its_end(stdin, watches)
+    return replace(ran, stderr=shown(ran.stderr)[-TAIL_LIMIT_CHARS:])
 
 
 def cannot_start(program: str, error: CannotStartError) -> InfrastructureError:
@@ -122,7 +132,7 @@ class _Running:
         return Ran(
             exit_code=self._child.exit_code,
             how=self._child.how_it_ended or "did not end",
-            stderr=self._tail.decode(errors="replace")[-TAIL_LIMIT_CHARS:],
+            stderr=self._tail.decode(errors="replace"),
             killed=self._killed,
         )
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from pytest_mst.clients.client import ClientRequest
 
@@ -38,11 +39,21 @@ async def servers_of(request: ClientRequest, connect: Connect) -> dict[str, Prog
     found: dict[str, ProgramServer] = {}
     for label in request.tools.servers:
         if connect == "url":
-            found[label] = UrlServer(await request.session.url(label))
+            url = str(await request.session.url(label))
+            request.trace.hidden[url] = without_path(url)
+            found[label] = UrlServer(url)
         else:
             relay = await request.session.command(label)
-            found[label] = CommandServer(relay.command, tuple(relay.args), dict(relay.env))
+            given = {name: str(value) for name, value in relay.env.items()}
+            request.trace.hidden |= dict.fromkeys(filter(None, given.values()), "...")
+            found[label] = CommandServer(relay.command, tuple(relay.args), given)
     return found
+
+
+def without_path(url: str) -> str:
+    """Return an address as it is shown: whoever knows its path is let in."""
+    where = urlsplit(url)
+    return f"{where.scheme}://{where.netloc}/..."
 
 
 def mcp_servers(servers: Mapping[str, ProgramServer]) -> dict[str, dict[str, Any]]:
@@ -53,10 +64,9 @@ def mcp_servers(servers: Mapping[str, ProgramServer]) -> dict[str, dict[str, Any
 def _entry(server: ProgramServer) -> dict[str, Any]:
     match server:
         case UrlServer(url=url):
-            return {"type": "http", "url": str(url)}
+            return {"type": "http", "url": url}
         case CommandServer(command=command, args=args, env=env):
-            plain = {name: str(value) for name, value in env.items()}
-            return {"type": "stdio", "command": command, "args": list(args), "env": plain}
+            return {"type": "stdio", "command": command, "args": list(args), "env": dict(env)}
 
 
 def plain_names(labels: Sequence[str]) -> dict[str, str]:
