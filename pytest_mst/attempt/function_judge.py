@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,12 +119,15 @@ class FunctionJudge:
             call = functools.partial(function, trial, **self.options)
             returned = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
             return await returned if inspect.isawaitable(returned) else returned
-        except Exception as error:  # noqa: BLE001 - around one judge: the trial stays ungraded
+        except (GeneratorExit, anyio.get_cancelled_exc_class()):
+            raise
+        except BaseException as error:  # noqa: BLE001 - around one judge, which may call
+            # `sys.exit` or `pytest.fail`: the trial stays ungraded, or fails, and others go on
             return _Raised(error)
 
-    def _meant(self, error: Exception, looked: Looked) -> GradeOutcome:
+    def _meant(self, error: BaseException, looked: Looked) -> GradeOutcome:
         found = list(leaves(error))
-        if fatal_in(error) is None and all(isinstance(one, AssertionError) for one in found):
+        if fatal_in(error) is None and all(map(_fails, found)):
             reason = "\n".join(str(one) or type(one).__name__ for one in found)
             evidence = looked.level or Evidence.CLAIMED
             return Score(self.name, passed=False, evidence=evidence, reason=reason)
@@ -132,9 +136,16 @@ class FunctionJudge:
         return GraderFailure(self.name, f"raised {named(error)}")
 
 
+def _fails(error: BaseException) -> bool:
+    """Tell whether an error says that the trial fails: an `assert`, or `pytest.fail`."""
+    pytest = sys.modules.get("pytest")  # a function that calls it has imported it
+    fail = getattr(getattr(pytest, "fail", None), "Exception", AssertionError)
+    return isinstance(error, AssertionError | fail)
+
+
 @dataclass(frozen=True, slots=True)
 class _Raised:
-    error: Exception
+    error: BaseException
 
 
 def _loaded(name: str, folder: Path) -> JudgeFunction:

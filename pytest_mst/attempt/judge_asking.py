@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_mst.domain.ending import InfrastructureError
-from pytest_mst.domain.errors import OptionsError
 from pytest_mst.domain.eval_config import ModelPrice
 from pytest_mst.domain.usage import Usage
 from pytest_mst.grading.judge import Answered, AskedModel, Question, Reply, Unanswered
-from pytest_mst.providers.endpoint import Endpoint, MissingKeyError, endpoint_for
+from pytest_mst.providers.endpoint import Endpoint, EndpointError, endpoint_for
 from pytest_mst.providers.failure import FailureKind, ProviderError, ProviderFailure
 from pytest_mst.store.redact import Redactor
 
@@ -50,6 +49,7 @@ class ModelAsking:
         environ: Mapping[str, str] | None = None,
         pricing: Mapping[str, ModelPrice] | None = None,
         spent: Callable[[Usage], None] | None = None,
+        why_stopped: Callable[[], str | None] | None = None,
     ) -> None:
         """Take what is the same for all judges of a run.
 
@@ -58,12 +58,14 @@ class ModelAsking:
             environ: where keys and base URLs are; the process's by default.
             pricing: prices by model, in place of those that are known.
             spent: told of what each question took, also where its reply could not be used.
+            why_stopped: says why no question is to be asked any more, where that is so.
 
         """
         self._model = model
         self._environ = environ
         self._pricing = pricing or {}
         self._spent = spent
+        self._why_stopped = why_stopped
 
     def endpoint(self, asked: AskedModel) -> Endpoint:
         """Return where a judge's model is asked; nothing is.
@@ -78,7 +80,7 @@ class ModelAsking:
             raise NoEndpointError(NO_MODEL)
         try:
             return endpoint_for(model, asked.options, environ)
-        except (MissingKeyError, OptionsError) as error:
+        except EndpointError as error:
             raise NoEndpointError(str(error)) from error
 
     async def __call__(self, question: Question, turns: JudgeTurns) -> Reply:
@@ -92,7 +94,10 @@ class ModelAsking:
         missing = missing_extra("a judge that asks a model")
         if missing is not None:
             return Unanswered(missing.reason)
-        turns.endpoint = endpoint.label
+        turns.endpoint = endpoint.shared_by
+        spent = None if self._why_stopped is None else self._why_stopped()
+        if spent is not None:
+            return Unanswered(spent)
         reply = await _asked(endpoint, question, turns)
         return self._counted(reply, endpoint)
 

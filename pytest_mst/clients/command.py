@@ -223,8 +223,9 @@ def _argument(text: str) -> str:
 def _said(options: CommandOptions, ran: Ran, output: Output, api: ModelApi | None) -> Said | None:
     """Return what status and output say of the ending.
 
-    A status that `exitCodes` names counts as that says. Else 0 is a trial, unless the output has
-    no answer where it should, or says that the program failed and its model's API did.
+    Where the last request to its model's API failed, that is how it ended, unless `exitCodes`
+    names the status as something that broke. Else a status that is named counts as that says, and
+    0 is a trial, unless the output has no answer where it should.
     """
     code = ran.exit_code
     if code is None or code < 0:
@@ -234,6 +235,12 @@ def _said(options: CommandOptions, ran: Ran, output: Output, api: ModelApi | Non
         **({} if output.error is None else {"error": output.error}),
     }
     stated = ending_by(options.exit_codes, code)
+    named = str(code) in options.exit_codes
+    if api is not None and api.failure() is not None and (not named or isinstance(stated, Trial)):
+        stated = None  # it got no further than its model's API did, whatever its status is called
+        if code == 0 and output.answer is None and output.error is None:
+            return None
+        return Said(None, raw=raw)
     finished = output.answer is not None or output.error is not None
     if stated is not None and (stated != Trial() or finished):
         return Said(stated, raw=raw)
@@ -241,8 +248,6 @@ def _said(options: CommandOptions, ran: Ran, output: Output, api: ModelApi | Non
         return Said(None, raw=raw)
     if not finished:
         return None
-    if api is not None and api.failure() is not None:  # it got no further than its model did
-        return Said(None, raw=raw)
     return Said(Trial(client_error=output.error), raw=raw)
 
 

@@ -76,13 +76,17 @@ def _ending(key: str, code: str, meaning: JsonValue) -> Ending:
     accepted = options.get(f"{key}.accepted")
     return InfrastructureFailure(
         broke,
-        said or f"the program exited with status {code}, which stands for this (exitCodes)",
+        said or f"the program exited with {_shown(code)}, which stands for this (exitCodes)",
         retryable=flag_option(options, f"{key}.retryable", default=RETRYABLE_BY_DEFAULT[broke]),
         scope=Scope(_one_of(options, f"{key}.scope", _SCOPES) or Scope.TRIAL),
         accepted=None
         if accepted is None
         else flag_option(options, f"{key}.accepted", default=False),
     )
+
+
+def _shown(code: str) -> str:
+    return "another status than those that are named" if code == _ANY else f"status {code}"
 
 
 def _stopped_by(options: JsonObject, key: str) -> StoppedBy | None:

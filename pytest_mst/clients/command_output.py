@@ -142,8 +142,13 @@ class Output:
 
 def found(path: str, document: JsonValue) -> list[JsonValue]:
     """Return what a JSONPath finds, in order."""
-    values: list[JsonValue] = list(_query(path).findall(document))  # type: ignore[arg-type]  # JSON
-    return values
+    from jsonpath import JSONPathError
+
+    try:
+        found: Any = _query(path).findall(document)
+    except (JSONPathError, RecursionError):  # nested deeper than can be searched: it is not found
+        return []
+    return list(found)
 
 
 @lru_cache(maxsize=256)
@@ -234,9 +239,13 @@ def _text(value: JsonValue) -> str:
 def _number(values: Sequence[JsonValue]) -> float | None:
     """Return the sum of the numbers that were found; `None` where there is none."""
     numbers = [one for one in values if isinstance(one, int | float) and not isinstance(one, bool)]
-    return (
-        float(sum(numbers)) if numbers and all(0 <= one < float("inf") for one in numbers) else None
-    )
+    if not numbers or not all(0 <= one < _NO_COUNT for one in numbers):
+        return None
+    return float(sum(numbers))
+
+
+_NO_COUNT = 1e15
+"""No count and no amount of what an attempt uses is as large."""
 
 
 def _count(values: Sequence[JsonValue]) -> int | None:

@@ -13,7 +13,7 @@ import anyio
 from pytest_mst.clients.client import ClientRequest
 from pytest_mst.clients.limits import Limits
 from pytest_mst.clients.tool_offer import OfferedTool, offered_tools
-from pytest_mst.clients.tool_result import shown_to_model
+from pytest_mst.clients.tool_result import encodable, shown_to_model
 from pytest_mst.domain.ending import InfrastructureError, Trial
 from pytest_mst.domain.tool_call import ToolCallError
 from pytest_mst.domain.trace import TraceEvent
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestParameters
 
 CUT_AT_LIMIT = "the model's answer was cut at its limit of output tokens (maxTokens)"
+_CONTEXT_IS_FULL = "model_context_window_exceeded"
+"""What Anthropic calls it that an answer filled the context; pydantic-ai has it as `length`."""
 REFUSED = "the model, or a filter before it, refused to answer"
 
 
@@ -68,7 +70,9 @@ class ModelLoop:
         from pydantic_ai.messages import ModelRequest, UserPromptPart
 
         request, instructions = self._request, self._instructions
-        given = ModelRequest(parts=[UserPromptPart(request.input)], instructions=instructions)
+        given = ModelRequest(
+            parts=[UserPromptPart(encodable(request.input))], instructions=instructions
+        )
         self._messages.append(given)
         turns_left = Limits.of(request.options).turns
         while turns_left is None or turns_left > 0:
@@ -91,7 +95,7 @@ class ModelLoop:
     @property
     def _instructions(self) -> str | None:
         system = self._request.options.get("system")
-        return system if isinstance(system, str) else None
+        return encodable(system) if isinstance(system, str) else None
 
     def _offered(self) -> dict[str, OfferedTool]:
         tools = self._request.tools
@@ -130,6 +134,8 @@ class ModelLoop:
         trace = self._request.trace
         trace.answer = response.text or ""
         trace.conversation = tuple(self._messages)
+        if (response.provider_details or {}).get("finish_reason") == _CONTEXT_IS_FULL:
+            return Trial(stopped_by="context")
         match response.finish_reason:
             case "length":
                 trace.notes.append(CUT_AT_LIMIT)
@@ -189,10 +195,11 @@ class ModelLoop:
                 output = await self._request.tools.call_tool(
                     tool.server, tool.tool, arguments, join_id=call.tool_call_id
                 )
-                shown, failed = shown_to_model(output), output.get("isError") is True
+                api = self._asker.endpoint.api
+                shown, failed = shown_to_model(output, api), output.get("isError") is True
             except ToolCallError as error:
                 output = {"error": {"code": error.code, "message": error.message}}
-                shown, failed = f"Error {error.code}: {error.message}", True
+                shown, failed = encodable(f"Error {error.code}: {error.message}"), True
         events = self._request.trace.events
         events[event] = replace(events[event], output=output, is_error=failed)
         returned[at] = ToolReturnPart(
@@ -211,7 +218,7 @@ def _parameters(offered: Mapping[str, OfferedTool]) -> ModelRequestParameters:
         function_tools=[
             ToolDefinition(
                 name=tool.name,
-                description=tool.description,
+                description=encodable(tool.description),
                 parameters_json_schema=dict(tool.schema),
                 strict=False,  # the schema is the server's, and stays as it is
             )

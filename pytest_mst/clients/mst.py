@@ -14,6 +14,7 @@ from pytest_mst.domain.errors import OptionsError
 from pytest_mst.domain.json_value import JsonObject, json_type
 from pytest_mst.providers.endpoint import (
     KEYS,
+    Endpoint,
     EndpointError,
     MissingKeyError,
     api_for,
@@ -89,7 +90,8 @@ class MstClient:
         """Return what stands for the API: who asks the same waits together."""
         try:
             api, name = api_for(model, options)
-            return f"{api}/{name} at {base_url_for(api, options, os.environ)}"
+            url = base_url_for(api, options, os.environ)
+            return Endpoint(api, name, url, "", "").shared_by
         except EndpointError:
             return self.name if model is None else f"{self.name}/{model}"
 

@@ -80,8 +80,16 @@ os.environ.pop("LC_CTYPE", None)
 class CannotStartError(Exception):
     """A program cannot be started: `cannot be started: ` and why, with what to do about it."""
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: str, errno: int | None = None) -> None:
+        """Build the message.
+
+        Args:
+            why: in words.
+            errno: what the system said, where it was the system that would not.
+
+        """
         super().__init__(f"cannot be started: {why}")
+        self.errno = errno
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +188,7 @@ class Child:
             )
         except OSError as error:
             why = f"{command.program}: {error.strerror}"
-            raise CannotStartError(why) from error
+            raise CannotStartError(why, error.errno) from error
         return cls(process)
 
     @property

@@ -115,17 +115,27 @@ def provider_keys(loaded: LoadedEval, environ: Mapping[str, str]) -> frozenset[s
         said.extend([variant.client_options, *(variant.judges or ())])
     for one in loaded.cases:
         said.extend([one.case.client_options, *one.case.judges])
+        older = one.case.assertions.passes_judge
+        said.extend(older if isinstance(older, list | tuple) else [older])
     named = {variable for one in said for variable in _key_variables(one)}
     values = (environ.get(name, "") for name in named.union(KEY_VARIABLES))
     return frozenset(value for value in values if len(value) >= MIN_SECRET_CHARS)
 
 
 def _key_variables(said: object) -> Iterator[str]:
-    """Yield the variables that options of a client, or an entry of judges, name for a key."""
+    """Yield the variables that options of a client, or an entry of judges, name for a key.
+
+    What a program is handed on by name may be one, too.
+    """
     if isinstance(said, BaseModel):
         said = said.model_dump(by_alias=True)
-    if isinstance(said, Mapping) and isinstance(said.get("apiKeyEnv"), str):
+    if not isinstance(said, Mapping):
+        return
+    if isinstance(said.get("apiKeyEnv"), str):
         yield said["apiKeyEnv"]
+    handed_on = said.get("passEnv")
+    if isinstance(handed_on, list | tuple):
+        yield from (name for name in handed_on if isinstance(name, str))
 
 
 def variant_info(

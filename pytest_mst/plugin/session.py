@@ -131,7 +131,9 @@ class EvalSession:
         pricing = prepared.loaded.config.pricing if prepared is not None else {}
         spent = None if self.budget is None else self.budget.spend_usage
         model = self.settings.ini.judge_model
-        return ModelAsking(model, os.environ, pricing, spent=spent)
+        budget = self.budget
+        why = None if budget is None else lambda: budget.why_stopped
+        return ModelAsking(model, os.environ, pricing, spent=spent, why_stopped=why)
 
     def _layout(self, name: str, prepared: PreparedEval | None) -> RunLayout:
         """Return where the run of an eval is: a new one, or the one that is taken up."""

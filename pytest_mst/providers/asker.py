@@ -23,6 +23,9 @@ _UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)
 """What SDKs raise over an answer that is none of theirs; requests are made of what was checked."""
 
 
+_SAYS_LIMIT_CHARS = 2_000
+
+
 class Asker:
     """Asks one model, and keeps account of what that took."""
 
@@ -94,7 +97,9 @@ class Asker:
 
     def _unreadable(self, says: str) -> ProviderFailure:
         where = self.endpoint
-        return ProviderFailure(FailureKind.UNREADABLE, where.label, where.model, says=says)
+        return ProviderFailure(
+            FailureKind.UNREADABLE, where.label, where.model, says=says[:_SAYS_LIMIT_CHARS]
+        )
 
     async def _once(
         self,

@@ -124,6 +124,11 @@ class Endpoint:
     key: str = field(repr=False)
 
     @property
+    def shared_by(self) -> str:
+        """What is the same for all that ask this model here, and are to wait together."""
+        return f"{self.model}, {self.label}"
+
+    @property
     def label(self) -> str:
         """What stands for the API to people and in files: no key, no path that may hold one."""
         where = urlsplit(self.base_url)
@@ -155,7 +160,11 @@ def endpoint_for(
     key_env = next((one for one in variables if environ.get(one)), None)
     if key_env is None:
         raise MissingKeyError(variables, name)
-    return Endpoint(api, name, base_url_for(api, options, environ), key_env, environ[key_env])
+    key = environ[key_env]
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        what = "a key of printable characters; what it holds has a blank, a line end or others"
+        raise EndpointError(key_env, what)
+    return Endpoint(api, name, base_url_for(api, options, environ), key_env, key)
 
 
 def base_url_for(api: Api, options: Mapping[str, object], environ: Mapping[str, str]) -> str:

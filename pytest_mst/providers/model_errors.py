@@ -22,6 +22,8 @@ _LATE = ("ReadTimeout", "WriteTimeout", "TimeoutException")
 _BROKEN = ("ReadError", "WriteError", "RemoteProtocolError", "CloseError")
 _HTTP_LIBRARIES = ("httpx", "httpx2")
 _HTTP_ERRORS = range(400, 600)
+_OF_AN_ANSWER = ("response", "body", "details")
+"""What errors of SDKs have beside a status: the answer that it was of."""
 
 
 class Asking(Protocol):
@@ -100,11 +102,8 @@ def _chain(error: BaseException, seen: set[int]) -> Iterator[BaseException]:
     if isinstance(error, BaseExceptionGroup):
         for one in error.exceptions:
             yield from _chain(one, seen)
-    source = error.__cause__
-    if source is None and not error.__suppress_context__:
-        source = error.__context__
-    if source is not None:
-        yield from _chain(source, seen)
+    if error.__cause__ is not None:  # what was only being handled meanwhile says nothing of it
+        yield from _chain(error.__cause__, seen)
 
 
 def _knows_pydantic_ai(error: BaseException) -> bool:
@@ -113,6 +112,8 @@ def _knows_pydantic_ai(error: BaseException) -> bool:
 
 
 def _by_status(error: BaseException, label: str, model: str) -> ProviderFailure | None:
+    if not any(hasattr(error, name) for name in _OF_AN_ANSWER):
+        return None  # a code of something else, such as what a tool met
     status = next(
         (
             value

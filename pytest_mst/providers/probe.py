@@ -12,7 +12,8 @@ from pytest_mst.providers.exchange import Exchange, parsed, read_error
 from pytest_mst.providers.failure import FailureKind, ProviderFailure
 
 PROBE_TIMEOUT_S = 10.0
-_NOT_THERE = 404
+_NOT_CERTAIN = (401, 403, 404)
+"""Not every server with the API lists its models, and not every key may list them."""
 
 
 async def probe(endpoint: Endpoint) -> InfrastructureFailure | None:
@@ -29,7 +30,7 @@ async def probe(endpoint: Endpoint) -> InfrastructureFailure | None:
     async with httpx2.AsyncClient(timeout=PROBE_TIMEOUT_S, follow_redirects=False) as http:
         try:
             found = await http.get(_model_url(endpoint), headers=_headers(endpoint))
-            if found.status_code == _NOT_THERE:  # not every server with the API lists its models
+            if found.status_code in _NOT_CERTAIN:  # a key, or a server, may do without this
                 found = await http.post(
                     _ask_url(endpoint), headers=_headers(endpoint), json=_smallest(endpoint)
                 )

@@ -162,9 +162,12 @@ class Recording:
         )
 
     def failure(self) -> ProviderFailure | None:
-        """Return what the last request to a model came to, where it failed."""
-        calls = self.model_calls
-        last = calls[-1] if calls else None
+        """Return what the last request to a model came to, where it failed.
+
+        One that is under way says nothing yet, and one that nobody waited for says nothing.
+        """
+        ended = [one for one in self.model_calls if one.ended not in (None, "abandoned")]
+        last = ended[-1] if ended else None
         if last is None or last.kind is None:
             return None
         return ProviderFailure(

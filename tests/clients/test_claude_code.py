@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import anyio
 import pytest
 
-from pytest_mst.attempt.collect import collect
-from pytest_mst.attempt.retry_policy import RetryPolicy
-from pytest_mst.attempt.run_rules import RunRules
 from pytest_mst.clients.claude_code import ClaudeCodeClient
 from pytest_mst.domain.ending import Broke, Scope, Trial
-from pytest_mst.proxy.hub import Hub
-from tests.attempt.setting import AT, Collected, job, lines_of, small, target, writer_in
 from tests.clients.npm_clients import program_from_npm
+from tests.clients.real_attempts import RealProgram
 from tests.model_provider import (
     Fail,
     Hang,
@@ -55,71 +47,11 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
 
 
-@dataclass
-class Made:
-    """An attempt by Claude Code, and what the provider saw of it."""
-
-    collected: Collected
-    provider: ModelProvider
-    waits_s: list[float] = field(default_factory=list)
-
-    @property
-    def ending(self) -> tuple[str, bool]:
-        failure = self.collected.failure
-        return failure.broke.value, failure.retryable
-
-    @property
-    def asked(self) -> int:
-        return len(self.provider.asked)
-
-    @property
-    def trace(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.collected.stored["trace"]
-        return found
-
-    @property
-    def joined(self) -> bool:
-        """Whether each write in the record has the id of its call in the trace."""
-        entries = lines_of(self.collected.layout.writes(AT))
-        ids = {one["id"] for one in self.trace["events"]}
-        return bool(entries) and all(one["joinId"] in ids for one in entries)
-
-
-@dataclass
-class Setting:
+class Setting(RealProgram):
     """Makes attempts by Claude Code."""
 
-    program: str
-    folder: Path
-
-    async def make(
-        self,
-        script: Sequence[Step],
-        *,
-        forever: bool = False,
-        options: Mapping[str, Any] | None = None,
-        timeout_s: float = 40,
-        server: Sequence[str] = (),
-        retries: int = 1,
-    ) -> Made:
-        waits: list[float] = []
-
-        async def sleep(wait_s: float) -> None:
-            waits.append(wait_s)
-
-        given = {"command": self.program, "maxRetries": retries, **(options or {})}
-        with ModelProvider(script, forever=forever, any_request=False) as provider:
-            given.setdefault("baseUrl", provider.url)
-            at = target(
-                small(*server), client=ClaudeCodeClient(), options=given, model="claude-sonnet-4-5"
-            )
-            rules = RunRules(retry=RetryPolicy(tries=2, dice=lambda: 0.0, sleep=sleep))
-            writer = writer_in(self.folder)
-            with anyio.fail_after(60):
-                async with Hub() as hub:
-                    ended = await collect(job(at, timeout_s=timeout_s), hub, writer, rules)
-            writer.close()
-            return Made(Collected(ended, writer.layout), provider, waits)
+    client = ClaudeCodeClient()
+    model = "claude-sonnet-4-5"
 
 
 @pytest.fixture

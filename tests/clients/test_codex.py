@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import anyio
 import pytest
 
-from pytest_mst.attempt.collect import collect
-from pytest_mst.attempt.retry_policy import RetryPolicy
-from pytest_mst.attempt.run_rules import RunRules
 from pytest_mst.clients.codex import CodexClient
 from pytest_mst.clients.codex_transcript import OF_RESOURCES
 from pytest_mst.domain.ending import Broke, Scope, Trial
 from pytest_mst.domain.errors import OptionsError
-from pytest_mst.proxy.hub import Hub
-from tests.attempt.setting import AT, Collected, job, lines_of, small, target, writer_in
 from tests.clients.npm_clients import program_from_npm
+from tests.clients.real_attempts import RealProgram
 from tests.model_provider import (
     Asked,
     Fail,
@@ -62,70 +54,12 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
-@dataclass
-class Made:
-    """An attempt by Codex, and what the provider saw of it."""
-
-    collected: Collected
-    provider: ModelProvider
-    waits_s: list[float] = field(default_factory=list)
-
-    @property
-    def ending(self) -> tuple[str, bool]:
-        failure = self.collected.failure
-        return failure.broke.value, failure.retryable
-
-    @property
-    def asked(self) -> int:
-        return len(self.provider.asked)
-
-    @property
-    def trace(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.collected.stored["trace"]
-        return found
-
-    @property
-    def joined(self) -> bool:
-        """Whether each write in the record has the id of its call in the trace."""
-        entries = lines_of(self.collected.layout.writes(AT))
-        ids = {one["id"] for one in self.trace["events"]}
-        return bool(entries) and all(one["joinId"] in ids for one in entries)
-
-
-@dataclass
-class Setting:
+class Setting(RealProgram):
     """Makes attempts by Codex."""
 
-    program: str
-    folder: Path
-
-    async def make(
-        self,
-        script: Sequence[Step] | Callable[[Asked], Step],
-        *,
-        forever: bool = False,
-        options: Mapping[str, Any] | None = None,
-        timeout_s: float = 40,
-        server: Sequence[str] = (),
-        retries: int = 1,
-        case: Mapping[str, Any] | None = None,
-    ) -> Made:
-        waits: list[float] = []
-
-        async def sleep(wait_s: float) -> None:
-            waits.append(wait_s)
-
-        given = {"command": self.program, "maxRetries": retries, **(options or {})}
-        with ModelProvider(script, forever=forever, any_request=False) as provider:
-            given.setdefault("baseUrl", f"{provider.url}/v1")
-            at = target(small(*server), client=CodexClient(), options=given, model="gpt-5")
-            rules = RunRules(retry=RetryPolicy(tries=2, dice=lambda: 0.0, sleep=sleep))
-            writer = writer_in(self.folder)
-            with anyio.fail_after(60):
-                async with Hub() as hub:
-                    ended = await collect(job(at, case, timeout_s=timeout_s), hub, writer, rules)
-            writer.close()
-            return Made(Collected(ended, writer.layout), provider, waits)
+    client = CodexClient()
+    model = "gpt-5"
+    api_path = "/v1"
 
 
 @pytest.fixture

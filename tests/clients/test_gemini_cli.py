@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import anyio
 import pytest
 
-from pytest_mst.attempt.collect import collect
-from pytest_mst.attempt.retry_policy import RetryPolicy
-from pytest_mst.attempt.run_rules import RunRules
 from pytest_mst.clients.gemini_cli import GeminiCliClient
 from pytest_mst.domain.ending import Broke, Scope, Trial
-from pytest_mst.proxy.hub import Hub
-from tests.attempt.setting import Collected, job, small, target, writer_in
 from tests.clients.npm_clients import program_from_npm
+from tests.clients.real_attempts import RealProgram
 from tests.model_provider import (
     Asked,
     Fail,
@@ -50,29 +43,6 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
 
 
-@dataclass
-class Made:
-    """An attempt by Gemini CLI, and what the provider saw of it."""
-
-    collected: Collected
-    provider: ModelProvider
-    waits_s: list[float] = field(default_factory=list)
-
-    @property
-    def ending(self) -> tuple[str, bool]:
-        failure = self.collected.failure
-        return failure.broke.value, failure.retryable
-
-    @property
-    def asked(self) -> int:
-        return len(self.provider.asked)
-
-    @property
-    def trace(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.collected.stored["trace"]
-        return found
-
-
 class LateAfterTwo:
     """Plays a script on for ever; some time after the second request a minute passes at once.
 
@@ -95,46 +65,12 @@ class LateAfterTwo:
         setattr(self._loop, "time", lambda: time() + 60)  # noqa: B010 - mypy: it is a method
 
 
-@dataclass
-class Setting:
+class Setting(RealProgram):
     """Makes attempts by Gemini CLI."""
 
-    program: str
-    folder: Path
-
-    async def make(
-        self,
-        script: Sequence[Step] | LateAfterTwo,
-        *,
-        forever: bool = False,
-        options: Mapping[str, Any] | None = None,
-        timeout_s: float = 50,
-        server: Sequence[str] = (),
-        label: str = "notes",
-        case: Mapping[str, Any] | None = None,
-    ) -> Made:
-        waits: list[float] = []
-
-        async def sleep(wait_s: float) -> None:
-            waits.append(wait_s)
-
-        given = {"command": self.program, "maxRetries": 0, **(options or {})}
-        with ModelProvider(script, forever=forever, any_request=False) as provider:
-            given.setdefault("baseUrl", provider.url)
-            at = target(
-                small(*server, label=label),
-                client=GeminiCliClient(),
-                options=given,
-                model="gemini-2.5-flash",
-            )
-            rules = RunRules(retry=RetryPolicy(tries=2, dice=lambda: 0.0, sleep=sleep))
-            writer = writer_in(self.folder)
-            with anyio.fail_after(120):
-                async with Hub() as hub:
-                    one = job(at, case, timeout_s=timeout_s)
-                    ended = await collect(one, hub, writer, rules)
-            writer.close()
-            return Made(Collected(ended, writer.layout), provider, waits)
+    client = GeminiCliClient()
+    model = "gemini-2.5-flash"
+    retries = 0
 
 
 @pytest.fixture

@@ -277,3 +277,11 @@ def test_an_option_that_is_none_is_refused(options: Mapping[str, Any], key: str)
     with pytest.raises(OptionsError) as caught:
         MstClient().check(options)
     assert key in str(caught.value)
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_a_lone_surrogate_in_an_input_is_no_failure_of_the_provider(
+    playing: Any, model: str
+) -> None:
+    with playing([READ_AND_POST, say("done")]) as ran:
+        assert await ran.run(model, system="be \udfff brief") == Trial()

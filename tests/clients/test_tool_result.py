@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import BinaryContent
 
-from pytest_mst.clients.tool_result import shown_to_model
+from pytest_mst.clients.tool_result import shown_to_model as shown_by_api
+from pytest_mst.providers.endpoint import APIS, Api
+
+
+def shown_to_model(result: dict[str, Any], api: Api = "google") -> Any:
+    return shown_by_api(result, api)
+
 
 PNG = base64.b64encode(b"\x89PNG").decode()
 
@@ -71,3 +77,19 @@ def test_structured_content_follows_where_no_text_has_it_already() -> None:
     assert shown_to_model(both) == '{"id": 1}'
     other = {"content": [text("one item")], "structuredContent": data}
     assert shown_to_model(other) == 'one item\n{"id": 1}'
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_what_an_api_does_not_take_is_said_in_words_and_no_error(api: Api) -> None:
+    kinds = ("audio/flac", "image/svg+xml", "audio/wav")
+    blocks = [{"type": "audio", "data": PNG, "mimeType": kind} for kind in kinds]
+    shown = shown_to_model({"content": blocks}, api)
+    parts = shown if isinstance(shown, list) else shown.split("\n")
+    assert len(parts) == 3
+    assert "image/svg+xml, is not shown" in str(parts[1])
+    if api in ("anthropic", "openai-responses"):
+        assert all(isinstance(one, str) for one in parts)
+
+
+def test_a_lone_surrogate_is_escaped() -> None:
+    assert shown_to_model({"content": [text("a \ud800 b")]}) == "a \\ud800 b"

@@ -85,3 +85,11 @@ def test_no_key_and_no_path_is_shown() -> None:
     found = endpoint_for("gpt-5", {}, environ)
     assert found.label == "openai at http://127.0.0.1:9"
     assert "secret-openai" not in repr(found)
+
+
+@pytest.mark.parametrize("key", ["with blank", "sk-123\n", "schlüssel"])
+def test_a_key_that_no_request_can_hold_is_refused_without_showing_it(key: str) -> None:
+    with pytest.raises(EndpointError) as raised:
+        endpoint_for("gpt-5", {}, {"OPENAI_API_KEY": key})
+    assert raised.value.key == "OPENAI_API_KEY"
+    assert key.strip() not in str(raised.value)

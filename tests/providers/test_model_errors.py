@@ -93,9 +93,23 @@ def test_a_framework_that_wraps_an_error_does_not_hide_it() -> None:
     wrapped.__cause__ = ExceptionGroup("tasks", [ValueError("beside"), inner])
     assert told(wrapped).failure.broke is Broke.PROVIDER
     circle = RuntimeError("a circle")
-    circle.__context__ = wrapped
+    circle.__cause__ = wrapped
     inner.__cause__ = circle
     assert told(circle).failure.broke is Broke.PROVIDER
+
+
+def test_what_was_only_being_handled_meanwhile_says_nothing() -> None:
+    for raised in (AssertionError("wrong"), KeyError("fallback")):
+        raised.__context__ = StatusError(429)
+        with pytest.raises(type(raised)), model_errors(Asking()):
+            raise raised
+
+
+def test_a_status_that_is_of_no_answer_says_nothing_of_the_model() -> None:
+    error = OSError("a tool's page is not there")
+    error.code = 404  # type: ignore[attr-defined]  # as `urllib.error.HTTPError` has it
+    with pytest.raises(OSError, match="not there"), model_errors(Asking()):
+        raise error
 
 
 class OddError(Exception):

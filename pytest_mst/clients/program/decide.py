@@ -64,8 +64,8 @@ def decided(
 
     """
     failing = None if api is None else api.failure()
-    if ran.killed is not None:
-        return _given(ran.killed)
+    if ran.killed is not None or _context_is_full(said, api):
+        return _given(ran.killed or Trial(stopped_by="context"))
     if said is None:
         if failing is not None:
             raise InfrastructureError.of(_detailed(failing, ran, said), _hint(api))
@@ -93,6 +93,11 @@ def decided(
             detail=_detail(ran, said),
         )
     )
+
+
+def _context_is_full(said: Said | None, api: ModelApi | None) -> bool:
+    """Tell whether an attempt's own turns filled the context, and the client says nothing else."""
+    return api is not None and api.context_is_full and (said is None or said.ending is None)
 
 
 def no_final_record(ran: Ran) -> InfrastructureFailure:

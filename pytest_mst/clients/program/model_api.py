@@ -13,6 +13,7 @@ from pytest_mst.clients.program.servers import without_path
 from pytest_mst.domain.ending import InfrastructureFailure, Trial
 from pytest_mst.domain.retry import RetryHint
 from pytest_mst.domain.usage import Usage
+from pytest_mst.providers.failure import FailureKind
 
 if TYPE_CHECKING:
     from pytest_mst.clients.program.run import Watch
@@ -76,7 +77,20 @@ class ModelApi:
         return watch
 
     def _turns(self) -> int:
-        return sum(one.status is None or one.status < _FIRST_REDIRECT for one in self.calls)
+        return sum(_is_turn(one) for one in self.calls)
+
+    @property
+    def context_is_full(self) -> bool:
+        """Whether the last request did not fit the context, after others had been answered."""
+        failed = self._recording.failure()
+        is_context = failed is not None and failed.kind is FailureKind.CONTEXT
+        return is_context and self.accepted is None
+
+
+def _is_turn(call: Exchange) -> bool:
+    """Tell whether a request was answered, or may still be; one that failed was no turn."""
+    is_answer = call.status is None or call.status < _FIRST_REDIRECT
+    return is_answer and call.kind is None and call.ended in (None, "whole")
 
 
 @asynccontextmanager
@@ -105,5 +119,7 @@ async def recorded_api(
         try:
             yield api
         except anyio.get_cancelled_exc_class():
-            request.trace.failing = api.failure()
+            failing = api.failure()
+            if failing is not None and failing.retryable:  # else it is not what it waited for
+                request.trace.failing = failing
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +21,8 @@ LINE_LIMIT_BYTES = 64 * 2**20
 TAIL_LIMIT_CHARS = 8_000
 """How much is kept of the end of what a program says on standard error."""
 
+_FOR_NOW = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+"""What the system says when it has no room for another program just now."""
 _LAST_WORDS_S = 1.0
 """How long the rest of the output of a program that has ended may take to be read: a child that
 it left behind may hold its streams open."""
@@ -91,6 +94,18 @@ async def run_program(
 
 def cannot_start(program: str, error: CannotStartError) -> InfrastructureError:
     """Return what it means for an attempt that its client's program cannot be started."""
+    if error.errno == errno.E2BIG:
+        return InfrastructureError(
+            Broke.SETUP,
+            "the input, or what else the client's program is given as arguments and variables, is "
+            "longer than the system takes: give it on stdin",
+            retryable=False,
+            scope=Scope.CASE,
+            accepted=False,
+        )
+    if error.errno in _FOR_NOW:
+        reason = f"the client's program {program!r} {error}: the machine is busy"
+        return InfrastructureError(Broke.CLIENT_APP, reason, accepted=False)
     return InfrastructureError(
         Broke.CLIENT_APP,
         f"the client's program {program!r} {error}",

@@ -40,7 +40,7 @@ async def servers_of(request: ClientRequest, connect: Connect) -> dict[str, Prog
     for label in request.tools.servers:
         if connect == "url":
             url = str(await request.session.url(label))
-            request.trace.hidden[url] = without_path(url)
+            request.trace.hidden |= {url: without_path(url), urlsplit(url).path: "/..."}
             found[label] = UrlServer(url)
         else:
             relay = await request.session.command(label)
