@@ -67,7 +67,7 @@ def _judge_lines(session: EvalSession) -> Iterator[str]:
         found = session.engine.call(judges_preflight, judges, asking) if judges else {}
         for key, problem in found.items():
             yield f"cannot grade: judge {shown(judges[key].name)}: {shown(problem, 1_000)}"
-            yield f"  it leaves ungraded {_named_cases(cases[key])}"
+            yield f"  it would leave ungraded {_named_cases(cases[key])}"
 
 
 def _judges(session: EvalSession, prepared: PreparedEval) -> Iterator[tuple[str, Judge]]:

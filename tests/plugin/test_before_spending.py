@@ -81,7 +81,7 @@ def test_a_judge_without_a_key_is_said_before_and_leaves_its_trials_ungraded(
     session = project.run("--mst")
     assert session.code == 10, session.text
     assert "cannot grade: judge correctness: ANTHROPIC_API_KEY is not set" in session.text
-    assert "it leaves ungraded 1 case: c [default]" in session.text
+    assert "it would leave ungraded 1 case: c [default]" in session.text
     assert session.run.ledger["ungraded"] == 1
 
 
