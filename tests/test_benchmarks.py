@@ -19,5 +19,5 @@ def test_an_unknown_benchmark_is_refused_with_those_there_are() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (2, "")
-    said = "no benchmark nonsense; there are: attempts, sleeping, first, collect, memory, model, proxy\n"
-    assert done.stdout == said
+    names = "attempts, sleeping, first, collect, memory, model, proxy"
+    assert done.stdout == f"no benchmark nonsense; there are: {names}\n"
