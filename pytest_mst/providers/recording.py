@@ -166,8 +166,12 @@ class Recording:
 
         One that is under way says nothing yet, and one that nobody waited for says nothing.
         """
-        ended = [one for one in self.model_calls if one.ended not in (None, "abandoned")]
-        last = ended[-1] if ended else None
+        told = [
+            one
+            for one in self.model_calls
+            if one.kind is not None or one.ended not in (None, "abandoned")
+        ]
+        last = told[-1] if told else None
         if last is None or last.kind is None:
             return None
         return ProviderFailure(
@@ -203,8 +207,15 @@ class Recording:
         exchange.status = answer.status_code
         told = answer.headers.get("retry-after")
         exchange.retry_after_s = None if told is None else retry_after_s(told, datetime.now(UTC))
-        response = StreamingResponse(self._answer(answer, exchange), answer.status_code)
-        response.raw_headers = [
+        pieces = self._answer(answer, exchange)
+        response: Response
+        if answer.is_success:
+            response = StreamingResponse(pieces, answer.status_code)
+        else:  # read first: whoever asked may have seen enough by the status
+            error = b"".join([piece async for piece in pieces])
+            response = Response(error, answer.status_code)
+        lengths = [one for one in response.raw_headers if one[0] == b"content-length"]
+        response.raw_headers = lengths + [
             (name, value)
             for name, value in answer.headers.raw
             if name.decode("latin-1").lower() not in _OF_ONE_HOP
@@ -272,9 +283,9 @@ class Recording:
         end: ExchangeEnd = "abandoned"
         try:
             async for piece in answer.aiter_raw():
-                yield piece
-                if is_plain:
+                if is_plain:  # before it is passed on: who has read enough goes away
                     reader.feed(piece)
+                yield piece
             end = "whole"
         except httpx2.HTTPError:
             end = "cut"
