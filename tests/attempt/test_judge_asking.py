@@ -150,3 +150,12 @@ class TestPreflight:
         assert "there is no 'g'" in (
             await judge_preflight(judge(tmp_path, gone), ModelAsking()) or ""
         )
+
+
+async def test_a_session_that_has_spent_what_it_may_asks_no_judge(tmp_path: Path) -> None:
+    with ModelProvider([GRADE]) as provider:
+        why = "this session has spent enough"
+        reply = await asked(tmp_path, provider.environment, why_stopped=lambda: why)
+        assert provider.asked == []
+    assert reply == Unanswered(why)
+    assert reply.retryable

@@ -358,6 +358,7 @@ async def test_a_nul_character_goes_in_on_stdin_and_nowhere_else(tmp_path: Path)
         ({"recordProvider": {"baseUrl": "http://x"}}, "recordProvider.env takes the variable"),
         ({"recordProvider": {"env": "NOT_SET"}}, "recordProvider.baseUrl takes the base URL"),
         ({"maxTurns": 3}, "maxTurns takes nothing without recordProvider"),
+        ({"env": {"KEY": "${SECRET}"}}, "name the variable in apiKeyEnv, or for client command"),
     ],
 )
 def test_wrong_options_are_told_before_anything_is_started(

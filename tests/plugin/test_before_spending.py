@@ -112,3 +112,28 @@ def test_a_run_is_finished_with_the_model_it_was_started_with(project: EvalProje
         finished = project.run("--mst", "--mst-resume", "--mst-fixed")
     assert finished.code == 0, finished.text
     assert {one.model for one in provider.asked} == {"claude-asked"}
+
+
+@pytest.mark.parametrize(
+    ("judge", "environ"),
+    [
+        ({"model": "who-knows"}, {}),
+        ({}, {"MST_JUDGE_MODEL": "who-knows"}),
+        ({"model": "gpt-5", "baseUrl": "nonsense"}, {"OPENAI_API_KEY": "key-key-key"}),
+        ({"model": "gpt-5"}, {"OPENAI_API_KEY": "key-key-key", "OPENAI_BASE_URL": "nonsense"}),
+        ({"model": "gpt-5"}, {"OPENAI_API_KEY": "key with blank"}),
+    ],
+)
+def test_a_judge_that_cannot_be_asked_leaves_its_trials_ungraded_and_nothing_crashes(
+    project: EvalProject, judge: dict[str, str], environ: dict[str, str]
+) -> None:
+    project.environ.pop("OPENAI_BASE_URL", None)
+    project.environ |= environ
+    project.eval(case("c", answer("ok"), judges=[{"type": "rubric", **judge}]))
+    session = project.run("--mst")
+    assert session.code == 10, session.text
+    assert "cannot grade: judge correctness: " in session.text
+    assert "INTERNALERROR" not in session.text
+    assert "Traceback" not in session.text
+    assert "with blank" not in session.text
+    assert session.run.ledger["ungraded"] == 1

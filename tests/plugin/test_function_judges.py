@@ -227,3 +227,40 @@ def test_judges_run_before_the_body_of_a_python_case_and_under_xdist(
     assert session.code == 0, session.text
     scores = session.run.trial("test_it", 1)["scores"]
     assert set(scores) == {"told", "body"}
+
+
+def test_a_judge_that_ends_the_process_or_fails_with_pytest_speaks_for_its_own_trial_only(
+    project: EvalProject,
+) -> None:
+    project.write(
+        "wild_judges.py",
+        """
+    import sys
+    import pytest
+
+    def leaves(trial):
+        sys.exit(3)
+
+    def fails(trial):
+        pytest.fail("not kind enough")
+
+    def fine(trial):
+        return True
+""",
+    )
+
+    def by(*names: str) -> list[dict[str, Any]]:
+        return [{"type": "function", "object": f"wild_judges:{name}"} for name in names]
+
+    project.eval(
+        case("left", answer("ok"), judges=by("leaves", "fine")),
+        case("failed", answer("ok"), judges=by("fails", "fine")),
+        case("passed", answer("ok"), judges=by("fine")),
+    )
+    session = project.run("--mst")
+    assert session.code == 1, session.text
+    assert session.run.verdicts == {"left": "incomplete", "failed": "failed", "passed": "passed"}
+    assert "not kind enough" in session.text
+    assert "SystemExit" in session.text
+    assert session.run.trial("left")["scores"]["fine"]["pass"] is True
+    assert "Traceback" not in session.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,6 +141,13 @@ def texts_option(options: JsonObject, key: str) -> tuple[str, ...]:
     return tuple(texts)
 
 
+_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+_NO_REFERENCE = (
+    "a text that is handed on as it is: ${NAME} is filled in for servers only; name the variable "
+    "in apiKeyEnv, or for client command in passEnv"
+)
+
+
 def text_map_option(options: JsonObject, key: str) -> dict[str, str]:
     """Return an object of texts; an empty one where the key is absent or null.
 
@@ -156,6 +164,8 @@ def text_map_option(options: JsonObject, key: str) -> dict[str, str]:
     for name, one in value.items():
         if not isinstance(one, str):
             raise OptionsError(key=f"{key}.{name}", expected=f"a text, not {json_type(one)}")
+        if _REFERENCE.search(one):
+            raise OptionsError(key=f"{key}.{name}", expected=_NO_REFERENCE)
         texts[name] = one
     return texts
 
