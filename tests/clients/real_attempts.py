@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import anyio
 
@@ -13,11 +13,21 @@ from pytest_mst.attempt.collect import collect
 from pytest_mst.attempt.retry_policy import RetryPolicy
 from pytest_mst.attempt.run_rules import RunRules
 from pytest_mst.clients.client import Client
+from pytest_mst.domain.ending import InfrastructureFailure
+from pytest_mst.domain.json_value import JsonObject
 from pytest_mst.proxy.hub import Hub
 from tests.attempt.setting import AT, Collected, job, lines_of, small, target, writer_in
 from tests.model_provider import Asked, ModelProvider, Step
 
 BOUND_S = 120
+
+
+class AgentClient(Client, Protocol):
+    """A client that looks ahead."""
+
+    async def preflight(
+        self, options: JsonObject, model: str | None
+    ) -> InfrastructureFailure | None: ...
 
 
 @dataclass
@@ -57,11 +67,17 @@ class RealProgram:
     program: str
     folder: Path
 
-    client: ClassVar[Client]
+    client: ClassVar[AgentClient]
     model: ClassVar[str]
     api_path: ClassVar[str] = ""
     """What the base URL of its API has after the provider's address."""
     retries: ClassVar[int] = 1
+    key_variables: ClassVar[tuple[str, ...]]
+    """Which hold its key; the first that is set counts."""
+    models_begin: ClassVar[str]
+    """How the ids of its API's models begin."""
+    joins: ClassVar[bool] = True
+    """Whether it sends its own id of a call along."""
 
     async def make(
         self,

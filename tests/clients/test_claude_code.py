@@ -8,18 +8,14 @@ from pathlib import Path
 import pytest
 
 from pytest_mst.clients.claude_code import ClaudeCodeClient
-from pytest_mst.domain.ending import Broke, Scope, Trial
+from pytest_mst.domain.ending import Trial
+from tests.clients.agent_ends import WRITE, EndsOfEveryAgent, not_helped_by_waiting
 from tests.clients.npm_clients import program_from_npm
 from tests.clients.real_attempts import RealProgram
 from tests.model_provider import (
     Fail,
     Hang,
-    ModelProvider,
-    OutputLimit,
-    Refuse,
-    Step,
     Tool,
-    context_overflow,
     cut,
     say,
     use,
@@ -27,7 +23,6 @@ from tests.model_provider import (
 
 pytestmark = pytest.mark.anyio
 
-WRITE = use(Tool("write_note", {"text": "hi"}))
 READ = use(Tool("read_note"))
 WITHOUT_SERVERS = """#!{python}
 import os, sys
@@ -52,11 +47,23 @@ class Setting(RealProgram):
 
     client = ClaudeCodeClient()
     model = "claude-sonnet-4-5"
+    key_variables = ("ANTHROPIC_API_KEY",)
+    models_begin = "claude-"
 
 
 @pytest.fixture
 def setting(claude: str, tmp_path: Path) -> Setting:
     return Setting(claude, tmp_path)
+
+
+class TestEnds(EndsOfEveryAgent):
+    """How its attempts end, as those of every agent do."""
+
+    agent = Setting
+
+
+async def test_an_account_that_is_used_up_is_not_waited_for(setting: Setting) -> None:
+    await not_helped_by_waiting(setting, Fail(400, "billing"), "provider")
 
 
 @pytest.mark.parametrize("connect", ["url", "relay"])
@@ -144,50 +151,10 @@ async def test_an_answer_that_is_always_cut_is_no_trial(setting: Setting, *, wri
     assert made.collected.stored_writes == (["write_note"] if written else [])
 
 
-@pytest.mark.parametrize(
-    ("step", "broke"),
-    [
-        (Fail(401, "auth"), "provider"),
-        (Fail(400, "billing"), "provider"),
-        (Fail(404, "not_found"), "setup"),
-    ],
-)
-async def test_what_no_wait_can_help_is_not_retryable(
-    setting: Setting, step: Fail, broke: str
-) -> None:
-    made = await setting.make([step], forever=True, retries=0)
-    assert made.ending == (broke, False)
-    assert made.waits_s == []
-    assert made.collected.failure.scope is Scope.VARIANT
-
-
-async def test_an_input_that_does_not_fit_is_a_matter_of_the_case(setting: Setting) -> None:
-    made = await setting.make([context_overflow()], forever=True)
-    assert made.ending == ("setup", False)
-    assert made.collected.failure.scope is Scope.CASE
-    assert made.asked == 1
-
-
-async def test_a_context_that_fills_up_is_a_trial(setting: Setting) -> None:
-    made = await setting.make([WRITE, context_overflow()], forever=True)
-    assert made.collected.ending == Trial(stopped_by="context")
-    assert made.collected.stored_writes == ["write_note"]
-
-
 async def test_its_own_limit_of_turns_is_a_trial(setting: Setting) -> None:
     made = await setting.make([WRITE, READ, READ], forever=True, options={"maxTurns": 2})
     assert made.collected.ending == Trial(stopped_by="turns")
     assert made.asked == 2
-    assert made.collected.stored_writes == ["write_note"]
-
-
-@pytest.mark.parametrize("step", [OutputLimit("half"), Refuse("no")])
-async def test_an_answer_that_is_refused_or_too_long_is_a_trial_that_says_so(
-    setting: Setting, step: Step
-) -> None:
-    made = await setting.make([WRITE, step], forever=True)
-    assert made.collected.ending == Trial()
-    assert len(made.trace["notes"]) == 1
     assert made.collected.stored_writes == ["write_note"]
 
 
@@ -197,19 +164,6 @@ async def test_a_tool_that_fails_is_told_to_the_model_and_the_trial_goes_on(
     made = await setting.make([use(Tool("fail")), say("it is down")])
     assert made.collected.ending == Trial()
     assert made.collected.events == [("fail", True)]
-
-
-async def test_a_server_that_dies_in_a_call_is_told_to_the_model(setting: Setting) -> None:
-    made = await setting.make([WRITE, use(Tool("die")), say("it is gone")])
-    assert made.collected.ending == Trial()
-    assert made.collected.events == [("write_note", False), ("die", True)]
-    assert made.collected.stored_writes == ["write_note"]
-
-
-async def test_a_server_that_is_not_there_is_a_setup_failure(setting: Setting) -> None:
-    made = await setting.make([say("done")], server=["--exit-on-start", "3"])
-    assert made.ending == ("setup", True)
-    assert made.asked == 0
 
 
 async def test_a_client_that_never_comes_to_its_server_is_no_trial_whatever_it_says(
@@ -247,12 +201,6 @@ async def test_its_own_limit_of_time_is_a_trial_with_its_trace_kept(setting: Set
     assert made.collected.events == [("write_note", False)]
 
 
-async def test_its_limit_of_calls_is_a_trial(setting: Setting) -> None:
-    made = await setting.make([WRITE], forever=True, options={"maxToolCalls": 2})
-    assert made.collected.ending == Trial(stopped_by="calls")
-    assert made.collected.stored_writes == ["write_note", "write_note"]
-
-
 async def test_a_kill_while_the_api_has_no_time_is_a_failure_of_the_provider(
     setting: Setting,
 ) -> None:
@@ -261,31 +209,3 @@ async def test_a_kill_while_the_api_has_no_time_is_a_failure_of_the_provider(
     )
     assert made.ending == ("provider", True)
     assert made.collected.stored_writes == ["write_note"]
-
-
-async def test_a_program_that_is_not_there_is_no_trial(tmp_path: Path) -> None:
-    made = await Setting(str(tmp_path / "nowhere"), tmp_path).make([])
-    assert made.ending == ("client-app", False)
-    failure = await ClaudeCodeClient().preflight({"command": "no-such-claude"}, None)
-    assert failure is not None
-    assert (failure.broke, failure.scope) == (Broke.CLIENT_APP, Scope.VARIANT)
-
-
-async def test_before_anything_is_spent_it_is_looked_for_with_its_key_and_model(
-    claude: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = ClaudeCodeClient()
-    with ModelProvider(keys={KEY}, models={"claude-known"}) as provider:
-        options = {"command": claude, "baseUrl": provider.url}
-        assert await client.preflight(options, "claude-known") is None
-        unknown = await client.preflight(options, "claude-other")
-        assert unknown is not None
-        assert (unknown.broke, unknown.retryable) == (Broke.SETUP, False)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "another")
-        refused = await client.preflight(options, "claude-known")
-        assert refused is not None
-        assert (refused.broke, refused.retryable) == (Broke.PROVIDER, False)
-        monkeypatch.delenv("ANTHROPIC_API_KEY")
-        missing = await client.preflight(options, "claude-known")
-        assert missing is not None
-        assert "ANTHROPIC_API_KEY" in missing.reason

@@ -10,20 +10,17 @@ import pytest
 
 from pytest_mst.clients.codex import CodexClient
 from pytest_mst.clients.codex_transcript import OF_RESOURCES
-from pytest_mst.domain.ending import Broke, Scope, Trial
+from pytest_mst.domain.ending import Trial
 from pytest_mst.domain.errors import OptionsError
+from tests.clients.agent_ends import WRITE, EndsOfEveryAgent, not_helped_by_waiting
 from tests.clients.npm_clients import program_from_npm
 from tests.clients.real_attempts import RealProgram
 from tests.model_provider import (
     Asked,
     Fail,
     Hang,
-    ModelProvider,
-    OutputLimit,
-    Refuse,
     Step,
     Tool,
-    context_overflow,
     cut,
     say,
     use,
@@ -31,7 +28,6 @@ from tests.model_provider import (
 
 pytestmark = pytest.mark.anyio
 
-WRITE = use(Tool("write_note", {"text": "hi"}))
 READ = use(Tool("read_note"))
 KILLED = """#!/bin/sh
 (
@@ -59,12 +55,24 @@ class Setting(RealProgram):
 
     client = CodexClient()
     model = "gpt-5"
+    key_variables = ("OPENAI_API_KEY",)
+    models_begin = "gpt-"
     api_path = "/v1"
 
 
 @pytest.fixture
 def setting(codex: str, tmp_path: Path) -> Setting:
     return Setting(codex, tmp_path)
+
+
+class TestEnds(EndsOfEveryAgent):
+    """How its attempts end, as those of every agent do."""
+
+    agent = Setting
+
+
+async def test_an_account_that_is_used_up_is_not_waited_for(setting: Setting) -> None:
+    await not_helped_by_waiting(setting, Fail(429, "billing"), "provider")
 
 
 def running_with(mark: str) -> list[str]:
@@ -205,37 +213,6 @@ async def test_an_answer_that_is_always_cut_is_no_trial(setting: Setting, *, wri
     assert made.collected.stored_writes == (["write_note"] if written else [])
 
 
-@pytest.mark.parametrize(
-    ("step", "broke"),
-    [
-        (Fail(401, "auth"), "provider"),
-        (Fail(429, "billing"), "provider"),
-        (Fail(404, "not_found"), "setup"),
-    ],
-)
-async def test_what_no_wait_can_help_is_not_retryable(
-    setting: Setting, step: Fail, broke: str
-) -> None:
-    made = await setting.make([step], forever=True, retries=0)
-    assert made.ending == (broke, False)
-    assert made.waits_s == []
-    assert made.collected.failure.scope is Scope.VARIANT
-
-
-async def test_an_input_that_does_not_fit_is_a_matter_of_the_case(setting: Setting) -> None:
-    made = await setting.make([context_overflow()], forever=True)
-    assert made.ending == ("setup", False)
-    assert made.collected.failure.scope is Scope.CASE
-    assert made.asked == 1
-
-
-async def test_a_context_that_fills_up_is_a_trial(setting: Setting) -> None:
-    made = await setting.make([WRITE, context_overflow()], forever=True)
-    assert made.collected.ending == Trial(stopped_by="context")
-    assert made.collected.stored_writes == ["write_note"]
-    assert made.joined
-
-
 async def test_its_limit_of_turns_is_a_trial(setting: Setting) -> None:
     made = await setting.make([WRITE, READ], forever=True, options={"maxTurns": 2})
     assert made.collected.ending == Trial(stopped_by="turns")
@@ -244,35 +221,12 @@ async def test_its_limit_of_turns_is_a_trial(setting: Setting) -> None:
     assert made.joined
 
 
-@pytest.mark.parametrize("step", [OutputLimit("half"), Refuse("no")])
-async def test_an_answer_that_is_refused_or_too_long_is_a_trial_that_says_so(
-    setting: Setting, step: Step
-) -> None:
-    made = await setting.make([WRITE, step], forever=True)
-    assert made.collected.ending == Trial()
-    assert len(made.trace["notes"]) == 1
-    assert made.collected.stored_writes == ["write_note"]
-
-
 async def test_a_tool_that_fails_is_told_to_the_model_and_the_trial_goes_on(
     setting: Setting,
 ) -> None:
     made = await setting.make([use(Tool("fail")), say("it is down")])
     assert made.collected.ending == Trial()
     assert made.collected.events == [("fail", True)]
-
-
-async def test_a_server_that_dies_in_a_call_is_told_to_the_model(setting: Setting) -> None:
-    made = await setting.make([WRITE, use(Tool("die")), say("it is gone")])
-    assert made.collected.ending == Trial()
-    assert made.collected.events == [("write_note", False), ("die", True)]
-    assert made.collected.stored_writes == ["write_note"]
-
-
-async def test_a_server_that_is_not_there_is_a_setup_failure(setting: Setting) -> None:
-    made = await setting.make([say("done")], server=["--exit-on-start", "3"])
-    assert made.ending == ("setup", True)
-    assert made.asked == 0
 
 
 async def test_a_client_that_never_comes_to_its_server_is_no_trial_whatever_it_says(
@@ -318,12 +272,6 @@ async def test_its_own_limit_of_time_is_a_trial_with_its_trace_kept(setting: Set
     assert made.collected.ending == Trial(stopped_by="time")
     assert made.collected.events == [("write_note", False)]
     assert made.collected.stored_writes == ["write_note"]
-
-
-async def test_its_limit_of_calls_is_a_trial(setting: Setting) -> None:
-    made = await setting.make([WRITE], forever=True, options={"maxToolCalls": 2})
-    assert made.collected.ending == Trial(stopped_by="calls")
-    assert made.collected.stored_writes == ["write_note", "write_note"]
 
 
 async def test_a_kill_while_the_api_has_no_time_is_a_failure_of_the_provider(
@@ -372,31 +320,3 @@ async def test_a_limit_of_turns_needs_the_recording() -> None:
         CodexClient().check({"maxTurns": 2, "recordProvider": False})
     with pytest.raises(OptionsError, match="web_search"):
         CodexClient().check({"builtinTools": ["Bash"]})
-
-
-async def test_a_program_that_is_not_there_is_no_trial(tmp_path: Path) -> None:
-    made = await Setting(str(tmp_path / "nowhere"), tmp_path).make([])
-    assert made.ending == ("client-app", False)
-    failure = await CodexClient().preflight({"command": "no-such-codex"}, None)
-    assert failure is not None
-    assert (failure.broke, failure.scope) == (Broke.CLIENT_APP, Scope.VARIANT)
-
-
-async def test_before_anything_is_spent_it_is_looked_for_with_its_key_and_model(
-    codex: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = CodexClient()
-    with ModelProvider(keys={KEY}, models={"gpt-known"}) as provider:
-        options = {"command": codex, "baseUrl": f"{provider.url}/v1"}
-        assert await client.preflight(options, "gpt-known") is None
-        unknown = await client.preflight(options, "gpt-other")
-        assert unknown is not None
-        assert (unknown.broke, unknown.retryable) == (Broke.SETUP, False)
-        monkeypatch.setenv("OPENAI_API_KEY", "another")
-        refused = await client.preflight(options, "gpt-known")
-        assert refused is not None
-        assert (refused.broke, refused.retryable) == (Broke.PROVIDER, False)
-        monkeypatch.delenv("OPENAI_API_KEY")
-        missing = await client.preflight(options, "gpt-known")
-        assert missing is not None
-        assert "OPENAI_API_KEY" in missing.reason

@@ -9,19 +9,17 @@ from pathlib import Path
 import pytest
 
 from pytest_mst.clients.gemini_cli import GeminiCliClient
-from pytest_mst.domain.ending import Broke, Scope, Trial
+from pytest_mst.domain.ending import Trial
+from tests.clients.agent_ends import WRITE, EndsOfEveryAgent, said_in_a_note
 from tests.clients.npm_clients import program_from_npm
 from tests.clients.real_attempts import RealProgram
 from tests.model_provider import (
     Asked,
     Fail,
     Hang,
-    ModelProvider,
-    OutputLimit,
     Refuse,
     Step,
     Tool,
-    context_overflow,
     cut,
     say,
     use,
@@ -29,7 +27,6 @@ from tests.model_provider import (
 
 pytestmark = pytest.mark.anyio
 
-WRITE = use(Tool("write_note", {"text": "hi"}))
 KEY = "loopback-key-google"
 
 
@@ -70,12 +67,25 @@ class Setting(RealProgram):
 
     client = GeminiCliClient()
     model = "gemini-2.5-flash"
+    key_variables = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+    models_begin = "gemini-"
+    joins = False
     retries = 0
 
 
 @pytest.fixture
 def setting(gemini: str, tmp_path: Path) -> Setting:
     return Setting(gemini, tmp_path)
+
+
+class TestEnds(EndsOfEveryAgent):
+    """How its attempts end, as those of every agent do."""
+
+    agent = Setting
+
+
+async def test_a_refusal_without_a_word_is_a_trial_that_says_so(setting: Setting) -> None:
+    await said_in_a_note(setting, Refuse(""))
 
 
 @pytest.mark.parametrize("connect", ["url", "relay"])
@@ -166,36 +176,9 @@ async def test_an_answer_that_is_always_cut_is_no_trial(setting: Setting) -> Non
     assert made.collected.stored_writes == ["write_note"]
 
 
-@pytest.mark.parametrize(
-    ("step", "broke"),
-    [(Fail(401, "auth"), "provider"), (Fail(404, "not_found"), "setup")],
-)
-async def test_what_no_wait_can_help_is_not_retryable(
-    setting: Setting, step: Fail, broke: str
-) -> None:
-    made = await setting.make([step], forever=True)
-    assert made.ending == (broke, False)
-    assert made.waits_s == []
-    assert made.collected.failure.scope is Scope.VARIANT
-
-
 async def test_a_rejected_request_is_not_taken_for_a_full_context(setting: Setting) -> None:
     made = await setting.make([WRITE, Fail(400)], forever=True)
     assert made.ending == ("provider", False)
-    assert made.collected.stored_writes == ["write_note"]
-
-
-async def test_an_input_that_does_not_fit_is_a_matter_of_the_case(setting: Setting) -> None:
-    made = await setting.make([context_overflow()], forever=True)
-    assert made.ending == ("setup", False)
-    assert made.collected.failure.scope is Scope.CASE
-    assert made.waits_s == []
-    assert made.asked == 1
-
-
-async def test_a_context_that_fills_up_is_a_trial(setting: Setting) -> None:
-    made = await setting.make([WRITE, context_overflow()], forever=True)
-    assert made.collected.ending == Trial(stopped_by="context")
     assert made.collected.stored_writes == ["write_note"]
 
 
@@ -217,29 +200,6 @@ async def test_a_model_that_goes_round_in_circles_is_ended_by_it_and_is_a_trial(
     assert len(made.trace.get("notes", [])) == (1 if turns is None else 0)
     assert made.collected.events == [("write_note", False)] * 4  # the fifth call is not made
     assert made.collected.stored_writes == ["write_note"] * 4
-
-
-@pytest.mark.parametrize("step", [OutputLimit("half"), Refuse("no"), Refuse("")])
-async def test_an_answer_that_is_refused_or_too_long_is_a_trial_that_says_so(
-    setting: Setting, step: Step
-) -> None:
-    made = await setting.make([WRITE, step], forever=True)
-    assert made.collected.ending == Trial()
-    assert len(made.trace["notes"]) == 1
-    assert made.collected.stored_writes == ["write_note"]
-
-
-async def test_a_server_that_dies_in_a_call_is_told_to_the_model(setting: Setting) -> None:
-    made = await setting.make([WRITE, use(Tool("die")), say("it is gone")])
-    assert made.collected.ending == Trial()
-    assert made.collected.events == [("write_note", False), ("die", True)]
-    assert made.collected.stored_writes == ["write_note"]
-
-
-async def test_a_server_that_is_not_there_is_a_setup_failure(setting: Setting) -> None:
-    made = await setting.make([say("done")], server=["--exit-on-start", "3"])
-    assert made.ending == ("setup", True)
-    assert made.asked == 0
 
 
 async def test_a_client_that_never_comes_to_its_server_is_no_trial_whatever_it_says(
@@ -265,12 +225,6 @@ async def test_its_own_limit_of_time_is_a_trial_with_its_trace_kept(setting: Set
     assert made.collected.events == [("write_note", False)]
 
 
-async def test_its_limit_of_calls_is_a_trial(setting: Setting) -> None:
-    made = await setting.make([WRITE], forever=True, options={"maxToolCalls": 2})
-    assert made.collected.ending == Trial(stopped_by="calls")
-    assert made.collected.stored_writes == ["write_note", "write_note"]
-
-
 async def test_a_kill_while_the_api_has_no_time_is_a_failure_of_the_provider(
     setting: Setting,
 ) -> None:
@@ -278,32 +232,3 @@ async def test_a_kill_while_the_api_has_no_time_is_a_failure_of_the_provider(
     made = await setting.make(late, options={"maxRetries": 9})
     assert made.ending == ("provider", True)
     assert made.collected.stored_writes == ["write_note"]
-
-
-async def test_a_program_that_is_not_there_is_no_trial(tmp_path: Path) -> None:
-    made = await Setting(str(tmp_path / "nowhere"), tmp_path).make([])
-    assert made.ending == ("client-app", False)
-    failure = await GeminiCliClient().preflight({"command": "no-such-gemini"}, None)
-    assert failure is not None
-    assert (failure.broke, failure.scope) == (Broke.CLIENT_APP, Scope.VARIANT)
-
-
-async def test_before_anything_is_spent_it_is_looked_for_with_its_key_and_model(
-    gemini: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = GeminiCliClient()
-    with ModelProvider(keys={KEY}, models={"gemini-known"}) as provider:
-        options = {"command": gemini, "baseUrl": provider.url}
-        assert await client.preflight(options, "gemini-known") is None
-        unknown = await client.preflight(options, "gemini-other")
-        assert unknown is not None
-        assert (unknown.broke, unknown.retryable) == (Broke.SETUP, False)
-        monkeypatch.setenv("GEMINI_API_KEY", "another")
-        refused = await client.preflight(options, "gemini-known")
-        assert refused is not None
-        assert (refused.broke, refused.retryable) == (Broke.PROVIDER, False)
-        monkeypatch.delenv("GEMINI_API_KEY")
-        monkeypatch.delenv("GOOGLE_API_KEY", raising=False)
-        missing = await client.preflight(options, "gemini-known")
-        assert missing is not None
-        assert "GEMINI_API_KEY" in missing.reason
