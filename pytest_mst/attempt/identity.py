@@ -44,8 +44,8 @@ def identity_of(
         "variant": target.variant,
         "input": target.input_template.replace("{{input}}", case.input),
         "client": target.client.name,
-        "model": case.model or target.model,
-        "options": {**target.options, **case.client_options},
+        "model": target.model_for(case),
+        "options": target.options_for(case),
         "servers": target.definitions_key,
     }
     put_to = target.for_case(case)

@@ -91,6 +91,14 @@ class Target:
         """Return what a case is put to: only one whose outcome is checked may write for real."""
         return self if self.stopped is None or case.expected.outcome else self.stopped
 
+    def options_for(self, case: Case) -> JsonObject:
+        """Return `clientOptions`: the case's over the variant's over the eval's."""
+        return {**self.options, **case.client_options}
+
+    def model_for(self, case: Case) -> str | None:
+        """Return the model: the case's over the variant's over the eval's."""
+        return case.model or self.model
+
     @property
     def direct(self) -> frozenset[str]:
         """The labels of the servers that the client connects to itself."""
@@ -158,12 +166,12 @@ class AttemptJob:
     @property
     def options(self) -> JsonObject:
         """`clientOptions`: the case's over the variant's over the eval's."""
-        return {**self.target.options, **self.case.client_options}
+        return self.target.options_for(self.case)
 
     @property
     def model(self) -> str | None:
         """The model: the case's over the variant's over the eval's."""
-        return self.case.model or self.target.model
+        return self.target.model_for(self.case)
 
     @property
     def endpoint(self) -> str:

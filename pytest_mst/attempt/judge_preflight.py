@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import assert_never
-
-import anyio
 
 from pytest_mst.attempt.function_judge import FunctionJudge
 from pytest_mst.attempt.judge_asking import ModelAsking, NoEndpointError
 from pytest_mst.attempt.judges import Judge
-from pytest_mst.attempt.preflight import WITHIN_S
+from pytest_mst.attempt.preflight import what_fails
 from pytest_mst.domain.identity import part_hash
 from pytest_mst.grading.rubric import RubricJudge
 from pytest_mst.providers.model import missing_extra
@@ -40,18 +39,7 @@ async def judges_preflight(judges: Mapping[str, Judge], asking: ModelAsking) -> 
         By the same key, why a judge certainly cannot grade as things are.
 
     """
-    found: dict[str, str] = {}
-
-    async def look(key: str, judge: Judge) -> None:
-        problem = await judge_preflight(judge, asking)
-        if problem is not None:
-            found[key] = problem
-
-    with anyio.move_on_after(WITHIN_S):
-        async with anyio.create_task_group() as tasks:
-            for key, judge in judges.items():
-                tasks.start_soon(look, key, judge)
-    return found
+    return await what_fails(judges, partial(judge_preflight, asking=asking))
 
 
 async def judge_preflight(judge: Judge, asking: ModelAsking) -> str | None:

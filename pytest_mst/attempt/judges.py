@@ -17,6 +17,7 @@ from pytest_mst.domain.judge import (
     RegisteredConfig,
     RubricConfig,
     config_class,
+    free_name,
     judge_entries,
     reps_of,
 )
@@ -56,7 +57,7 @@ def judges_of(
     names = set(taken)
     for entry in judge_entries(case, configured):
         config = config_class(entry).model_validate(entry)
-        name = _free(entry["name"], names)
+        name = free_name(entry["name"], names)
         names.add(name)
         match config:
             case RubricConfig():
@@ -72,10 +73,3 @@ def judges_of(
             case _:
                 assert_never(config)
     return tuple(judges)
-
-
-def _free(name: str, taken: set[str]) -> str:
-    number, free = 2, name
-    while free in taken:
-        number, free = number + 1, f"{name}-{number}"
-    return free

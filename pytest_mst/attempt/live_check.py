@@ -101,7 +101,7 @@ def _place_of_mode(prepared: PreparedEval, live: _Live, label: str) -> Place:
 def _ungraded(prepared: PreparedEval, live: _Live) -> Iterator[LoadCheckError]:
     """Find cases whose only graders are outcome checks, by a variant that makes none."""
     variant, config = live.variant, prepared.loaded.config
-    judges = config.judges if variant.judges is None else variant.judges
+    judges = config.judges_of(variant)
     if live.labels or judges:
         return
     for one in prepared.loaded.cases:

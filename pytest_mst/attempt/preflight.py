@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import anyio
 
@@ -13,6 +13,9 @@ from pytest_mst.clients.client import Client, preflight_of
 from pytest_mst.domain.ending import InfrastructureFailure, ending_from_json, ending_to_json
 from pytest_mst.domain.identity import part_hash
 from pytest_mst.domain.json_value import JsonObject
+
+_Thing = TypeVar("_Thing")
+_Failure = TypeVar("_Failure")
 
 WITHIN_S = 30.0
 """How long all of them together may take; what is not known then the attempts will tell."""
@@ -49,23 +52,39 @@ def looks_ahead(client: Client) -> bool:
 
 
 async def preflight(setups: Iterable[ClientSetup]) -> dict[SetupKey, InfrastructureFailure]:
-    """Let each client say, once for each set-up, why no attempt can be made with it.
+    """Let each client say, once for each set-up, why no attempt can be made with it."""
 
-    They are asked side by side, for a bounded while.
+    async def look(setup: ClientSetup) -> InfrastructureFailure | None:
+        return await preflight_of(setup.client, setup.options, setup.model)
+
+    return await what_fails({one.key: one for one in setups}, look)
+
+
+async def what_fails(
+    looked_at: Mapping[str, _Thing], look: Callable[[_Thing], Awaitable[_Failure | None]]
+) -> dict[str, _Failure]:
+    """Look at several things side by side, for a bounded while.
+
+    Args:
+        looked_at: by a key of the caller's.
+        look: says what is wrong with one; `None`: nothing that is certain.
+
+    Returns:
+        By the same key, what is wrong.
+
     """
-    failures: dict[SetupKey, InfrastructureFailure] = {}
+    found: dict[str, _Failure] = {}
 
-    async def look(key: SetupKey, setup: ClientSetup) -> None:
-        failure = await preflight_of(setup.client, setup.options, setup.model)
+    async def one(key: str, thing: _Thing) -> None:
+        failure = await look(thing)
         if failure is not None:
-            failures[key] = failure
+            found[key] = failure
 
-    by_key = {one.key: one for one in setups}
     with anyio.move_on_after(WITHIN_S):
         async with anyio.create_task_group() as tasks:
-            for key, setup in by_key.items():
-                tasks.start_soon(look, key, setup)
-    return failures
+            for key, thing in looked_at.items():
+                tasks.start_soon(one, key, thing)
+    return found
 
 
 def preflight_to_json(found: Preflight) -> str:

@@ -62,7 +62,7 @@ def target_of(
         variant=variant.name,
         client=client,
         model=variant.model or config.model,
-        options={**config.client_options, **variant.client_options},
+        options=config.client_options_of(variant),
         input_template=variant.input_template or config.input_template or "{{input}}",
         servers={
             label: _server(specs[label], config.servers[label], modes[label]) for label in labels

@@ -8,7 +8,6 @@ its requests to the model.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 
 import anyio
@@ -16,24 +15,26 @@ import anyio
 from pytest_mst.clients.claude_ending import api_failure_of, said_by
 from pytest_mst.clients.claude_transcript import MCP_PREFIX, Transcript
 from pytest_mst.clients.client import ClientRequest
+from pytest_mst.clients.program.access import base_url_of, key_of, label_of, say_usage
 from pytest_mst.clients.program.decide import decided
 from pytest_mst.clients.program.folder import ClientFolder, client_folder
-from pytest_mst.clients.program.key import key_of, missing_key
 from pytest_mst.clients.program.model_api import ModelApi, recorded_api
+from pytest_mst.clients.program.one_input import check_one_input
 from pytest_mst.clients.program.options import ProgramOptions, program_path
 from pytest_mst.clients.program.preflight import preflight_program
 from pytest_mst.clients.program.run import run_program
 from pytest_mst.clients.program.servers import ProgramServer, mcp_servers, plain_names, servers_of
 from pytest_mst.clients.program.true_names import with_true_names
-from pytest_mst.domain.ending import Broke, InfrastructureError, InfrastructureFailure, Trial
+from pytest_mst.domain.ending import InfrastructureFailure, Trial
 from pytest_mst.domain.json_value import JsonObject
 from pytest_mst.local.child import Command
-from pytest_mst.providers.endpoint import Endpoint
-from pytest_mst.providers.price import priced
+from pytest_mst.providers.endpoint import Api, Endpoint, MissingKeyError
 from pytest_mst.providers.probe import probe
 
 PROGRAM = "claude"
-PUBLIC_URL = "https://api.anthropic.com"
+API: Api = "anthropic"
+BASE_URL = "ANTHROPIC_BASE_URL"
+"""The variable that says where its API is."""
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 """The variables that Claude Code itself takes a credential from."""
 MAX_RETRIES = 3
@@ -66,7 +67,7 @@ class ClaudeCodeClient:
 
     def endpoint(self, options: JsonObject, model: str | None) -> str:
         """Return what stands for the API that it asks."""
-        return _label(_base_url(ProgramOptions.of(options)))
+        return label_of(API, base_url_of(ProgramOptions.of(options), BASE_URL))
 
     async def preflight(
         self, options: JsonObject, model: str | None
@@ -74,7 +75,7 @@ class ClaudeCodeClient:
         """Look whether the program is there and there is a key, and ask the API for the model."""
         given = ProgramOptions.of(options)
         if not _has_own_credential(given) and key_of(_key_name(given)) is None:
-            return missing_key(_key_name(given), model)
+            return MissingKeyError((_key_name(given),), model).as_failure()
         failed = await preflight_program(
             given.command or PROGRAM, install="npm install -g @anthropic-ai/claude-code"
         )
@@ -83,7 +84,9 @@ class ClaudeCodeClient:
             return failed
         if model is None or not model.startswith("claude-"):  # a name of Claude Code's own
             return None
-        return await probe(Endpoint("anthropic", model, _base_url(given), _key_name(given), key))
+        return await probe(
+            Endpoint(API, model, base_url_of(given, BASE_URL), _key_name(given), key)
+        )
 
     async def run(self, request: ClientRequest) -> Trial:
         """Run Claude Code on the input.
@@ -94,11 +97,10 @@ class ClaudeCodeClient:
 
         """
         options = ProgramOptions.of(request.options)
-        if request.turn:
-            raise InfrastructureError.of(_ONE_INPUT)
+        check_one_input(self.name, request)
         names = plain_names(request.tools.servers)
         transcript = Transcript(request.trace, {name: label for label, name in names.items()})
-        base_url = _base_url(options)
+        base_url = base_url_of(options, BASE_URL)
         with client_folder() as folder:
             async with recorded_api(request, base_url, recorded=options.record_provider) as api:
                 servers = await servers_of(request, options.connect)
@@ -117,7 +119,7 @@ class ClaudeCodeClient:
                 finally:
                     _fill_trace(request, transcript, api)
                 model = request.model or "of its choice"
-                said = said_by(transcript, label=_label(base_url), model=model)
+                said = said_by(transcript, label=label_of(API, base_url), model=model)
                 return decided(request, ran, said, api)
 
 
@@ -160,9 +162,7 @@ def _fill_trace(request: ClientRequest, transcript: Transcript, api: ModelApi | 
     used = transcript.usage
     if transcript.result is None and api is not None:  # it never came to say it
         used = api.usage
-    if request.model is not None:
-        used = priced(used, request.model, request.pricing, "anthropic")
-    request.trace.usage = used.to_json() or None  # type: ignore[assignment]  # it is JSON
+    say_usage(request, used, API)
     with_true_names(request)
 
 
@@ -171,17 +171,8 @@ def _note_failing(request: ClientRequest, transcript: Transcript, base_url: str)
     if transcript.failing is not None:
         code, status = transcript.failing
         model = request.model or "of its choice"
-        failed = api_failure_of(code, status, label=_label(base_url), model=model)
+        failed = api_failure_of(code, status, label=label_of(API, base_url), model=model)
         request.trace.failing = None if failed is None else failed.infrastructure()
-
-
-def _base_url(options: ProgramOptions) -> str:
-    return options.base_url or os.environ.get("ANTHROPIC_BASE_URL") or PUBLIC_URL
-
-
-def _label(base_url: str) -> str:
-    """Return what stands for the API; the same as for other clients that ask it."""
-    return Endpoint("anthropic", "", base_url, "", "").label
 
 
 def _key_name(options: ProgramOptions) -> str:
@@ -195,12 +186,3 @@ def _own_key_name(options: ProgramOptions) -> str:
 
 def _has_own_credential(options: ProgramOptions) -> bool:
     return any(name in options.env for name in KEYS)
-
-
-_ONE_INPUT = InfrastructureFailure(
-    Broke.SETUP,
-    "claude-code takes one input for each attempt, and `mst.run` was called once more: use "
-    "client mst for conversations, or put all of it into one input",
-    retryable=False,
-    accepted=False,
-)

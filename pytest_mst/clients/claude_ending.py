@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from pytest_mst.clients.claude_transcript import Transcript
 from pytest_mst.clients.ground_truth import server_not_reached
+from pytest_mst.clients.program.account import DOES_NOT_FIT
 from pytest_mst.clients.program.decide import Said
-from pytest_mst.domain.ending import Broke, Ending, InfrastructureFailure, Scope, Trial
+from pytest_mst.domain.ending import Broke, Ending, InfrastructureFailure, Trial
 from pytest_mst.providers.failure import FailureKind, ProviderFailure, kind_of_status
 
 CLIENT = "Claude Code"
@@ -94,7 +95,7 @@ def _own_end(transcript: Transcript, result: Mapping[str, object]) -> Ending | N
         case ("max_turns", _, _) | (_, "error_max_turns", _):
             return Trial(stopped_by="turns")
         case "prompt_too_long", _, _:
-            return Trial(stopped_by="context") if transcript.replies else _does_not_fit()
+            return Trial(stopped_by="context") if transcript.replies else DOES_NOT_FIT
         case _, _, "refusal":
             transcript.log.notes.append("the model refused to go on")
             return Trial()
@@ -103,13 +104,3 @@ def _own_end(transcript: Transcript, result: Mapping[str, object]) -> Ending | N
             return Trial()
         case _:
             return None
-
-
-def _does_not_fit() -> InfrastructureFailure:
-    return InfrastructureFailure(
-        Broke.SETUP,
-        "the input, the system prompt and the servers' tools do not fit the model's context",
-        retryable=False,
-        scope=Scope.CASE,
-        accepted=False,
-    )

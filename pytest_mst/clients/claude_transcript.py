@@ -7,12 +7,12 @@ the API too, and the exit status is no better: `is_error`, `terminal_reason`, `a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_mst.clients.client import TraceLog
+from pytest_mst.clients.program.account import record_in
 from pytest_mst.domain.json_value import JsonObject
 from pytest_mst.domain.trace import EventKind, TraceEvent
 from pytest_mst.domain.usage import Usage
@@ -64,11 +64,8 @@ class Transcript:
 
     def take(self, line: str) -> None:
         """Take one line; what is no JSON object is not the client's account and left out."""
-        try:
-            read = json.loads(line)
-        except ValueError:
-            return
-        if not isinstance(read, Mapping):
+        read = record_in(line)
+        if read is None:
             return
         match read.get("type"), read.get("subtype"):
             case "system", "init":

@@ -7,7 +7,6 @@ session, the proxy, and a recording of its requests to the model.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -16,25 +15,27 @@ from pytest_mst.clients.codex_config import builtin_tools, config_toml
 from pytest_mst.clients.codex_ending import said_by
 from pytest_mst.clients.codex_rollout import Rollout
 from pytest_mst.clients.codex_transcript import KnownCall, Transcript
+from pytest_mst.clients.program.access import base_url_of, key_of, label_of, say_usage
 from pytest_mst.clients.program.decide import decided
 from pytest_mst.clients.program.folder import ClientFolder, client_folder
-from pytest_mst.clients.program.key import key_of, missing_key
 from pytest_mst.clients.program.model_api import ModelApi, recorded_api
+from pytest_mst.clients.program.one_input import check_one_input
 from pytest_mst.clients.program.options import ProgramOptions, program_path
 from pytest_mst.clients.program.preflight import preflight_program
 from pytest_mst.clients.program.run import run_program
 from pytest_mst.clients.program.servers import ProgramServer, plain_names, servers_of
 from pytest_mst.clients.program.true_names import with_true_names
-from pytest_mst.domain.ending import Broke, InfrastructureError, InfrastructureFailure, Trial
+from pytest_mst.domain.ending import Broke, InfrastructureFailure, Trial
 from pytest_mst.domain.errors import OptionsError
 from pytest_mst.domain.json_value import JsonObject
 from pytest_mst.local.child import Command
-from pytest_mst.providers.endpoint import Endpoint
-from pytest_mst.providers.price import priced
+from pytest_mst.providers.endpoint import Api, Endpoint, MissingKeyError
 from pytest_mst.providers.probe import probe
 
 PROGRAM = "codex"
-PUBLIC_URL = "https://api.openai.com/v1"
+API: Api = "openai-responses"
+BASE_URL = "OPENAI_BASE_URL"
+"""The variable that says where its API is."""
 KEY = "OPENAI_API_KEY"
 MAX_RETRIES = 3
 """How often it asks the API again by itself; its own default makes up to 30 requests."""
@@ -57,7 +58,7 @@ class CodexClient:
 
     def endpoint(self, options: JsonObject, model: str | None) -> str:
         """Return what stands for the API that it asks."""
-        return _label(_base_url(_options(options)))
+        return label_of(API, base_url_of(_options(options), BASE_URL))
 
     async def preflight(
         self, options: JsonObject, model: str | None
@@ -67,13 +68,13 @@ class CodexClient:
         name = _key_name(given)
         key = given.env.get(name) or key_of(name)
         if key is None:
-            return missing_key(name, model)
+            return MissingKeyError((name,), model).as_failure()
         failed = await preflight_program(
             given.command or PROGRAM, install="npm install -g @openai/codex"
         )
         if failed is not None or model is None:
             return failed
-        return await probe(Endpoint("openai-responses", model, _base_url(given), name, key))
+        return await probe(Endpoint(API, model, base_url_of(given, BASE_URL), name, key))
 
     async def run(self, request: ClientRequest) -> Trial:
         """Run Codex on the input.
@@ -84,12 +85,11 @@ class CodexClient:
 
         """
         options = _options(request.options)
-        if request.turn:
-            raise InfrastructureError.of(_ONE_INPUT)
+        check_one_input(self.name, request)
         names = plain_names(request.tools.servers)
         labels = {name: label for label, name in names.items()}
         transcript = Transcript(request.trace, labels)
-        base_url = _base_url(options)
+        base_url = base_url_of(options, BASE_URL)
         request.trace.outside.extend(builtin_tools(options))
         with client_folder() as folder:
             async with recorded_api(request, base_url, recorded=options.record_provider) as api:
@@ -113,7 +113,7 @@ class CodexClient:
                 said = said_by(
                     transcript,
                     rollout,
-                    label=_label(base_url),
+                    label=label_of(API, base_url),
                     model=request.model or "of its choice",
                     finish=api.calls[-1].finish if api is not None and api.calls else None,
                 )
@@ -187,9 +187,7 @@ def _fill_trace(
         used = replace(used if said else counted, requests=counted.requests)
         used = replace(used, model_ms=counted.model_ms)
         request.trace.recovered.extend(_recovered(api))
-    if request.model is not None:
-        used = priced(used, request.model, request.pricing, "openai-responses")
-    request.trace.usage = used.to_json() or None  # type: ignore[assignment]  # it is JSON
+    say_usage(request, used, API)
 
 
 def _kept_back(request: ClientRequest) -> InfrastructureFailure | None:
@@ -228,23 +226,5 @@ def _recovered(api: ModelApi) -> list[JsonObject]:
     ]
 
 
-def _base_url(options: ProgramOptions) -> str:
-    return options.base_url or os.environ.get("OPENAI_BASE_URL") or PUBLIC_URL
-
-
-def _label(base_url: str) -> str:
-    """Return what stands for the API; the same as for other clients that ask it."""
-    return Endpoint("openai-responses", "", base_url, "", "").label
-
-
 def _key_name(options: ProgramOptions) -> str:
     return options.api_key_env or KEY
-
-
-_ONE_INPUT = InfrastructureFailure(
-    Broke.SETUP,
-    "codex takes one input for each attempt, and `mst.run` was called once more: use client mst "
-    "for conversations, or put all of it into one input",
-    retryable=False,
-    accepted=False,
-)

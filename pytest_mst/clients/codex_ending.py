@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from pytest_mst.clients.codex_rollout import Rollout, TypedError
 from pytest_mst.clients.codex_transcript import Transcript
+from pytest_mst.clients.program.account import DOES_NOT_FIT
 from pytest_mst.clients.program.decide import Said
-from pytest_mst.domain.ending import Broke, InfrastructureFailure, Scope, Trial
+from pytest_mst.domain.ending import Trial
 from pytest_mst.domain.json_value import JsonObject
 from pytest_mst.providers.failure import FailureKind, ProviderFailure, kind_of_status
 
@@ -65,7 +66,7 @@ def said_by(
     error = rollout.error
     raw = _raw(transcript, error)
     if error is not None and error.name == _CONTEXT:
-        return Said(Trial(stopped_by="context") if transcript.replied else _does_not_fit(), raw=raw)
+        return Said(Trial(stopped_by="context") if transcript.replied else DOES_NOT_FIT, raw=raw)
     failed = _api_failure(error, label=label, model=model)
     if failed is not None:
         accepted = None if transcript.replied else False
@@ -100,13 +101,3 @@ def _raw(transcript: Transcript, error: TypedError | None) -> JsonObject:
     status = {} if error is None or error.status is None else {"http_status_code": error.status}
     words = {} if transcript.words is None else {"message": transcript.words}
     return {"turn": "failed", **info, **status, **words}
-
-
-def _does_not_fit() -> InfrastructureFailure:
-    return InfrastructureFailure(
-        Broke.SETUP,
-        "the input, the system prompt and the servers' tools do not fit the model's context",
-        retryable=False,
-        scope=Scope.CASE,
-        accepted=False,
-    )

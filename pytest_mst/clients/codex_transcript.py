@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from pytest_mst.clients.client import TraceLog
+from pytest_mst.clients.program.account import record_in
 from pytest_mst.domain.trace import EventKind, TraceEvent
 from pytest_mst.domain.usage import Usage
 
@@ -65,11 +66,8 @@ class Transcript:
 
     def take(self, line: str) -> None:
         """Take one line; what is no JSON object is not the client's account and left out."""
-        try:
-            read = json.loads(line)
-        except ValueError:
-            return
-        if not isinstance(read, Mapping):
+        read = record_in(line)
+        if read is None:
             return
         match read.get("type"):
             case "thread.started":

@@ -11,7 +11,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from pytest_mst.clients.client import ClientRequest
 from pytest_mst.clients.command_exit import ending_by
@@ -19,10 +18,11 @@ from pytest_mst.clients.command_options import CommandOptions
 from pytest_mst.clients.command_output import Output
 from pytest_mst.clients.command_template import INPUT, MCP_CONFIG, MODEL, url_name
 from pytest_mst.clients.command_trace import fill_trace
+from pytest_mst.clients.program.access import key_of
 from pytest_mst.clients.program.decide import Said, decided
 from pytest_mst.clients.program.folder import ClientFolder, client_folder
-from pytest_mst.clients.program.key import key_of, missing_key
 from pytest_mst.clients.program.model_api import ModelApi, recorded_api
+from pytest_mst.clients.program.one_input import check_one_input
 from pytest_mst.clients.program.options import program_path
 from pytest_mst.clients.program.run import Ran, cannot_start, run_program
 from pytest_mst.clients.program.servers import (
@@ -42,7 +42,7 @@ from pytest_mst.domain.errors import OptionsError
 from pytest_mst.domain.json_value import JsonObject
 from pytest_mst.domain.usage import Usage
 from pytest_mst.local.child import CannotStartError, Command
-from pytest_mst.providers.endpoint import EndpointError, api_for
+from pytest_mst.providers.endpoint import EndpointError, MissingKeyError, api_for, origin_of
 from pytest_mst.providers.price import priced
 
 OUTPUT_LIMIT_CHARS = 64 * 2**20
@@ -67,9 +67,7 @@ class CommandClient:
         """Return what stands for the program, or the model's API that it is known to ask."""
         given = CommandOptions.of(options)
         if given.recorded is not None:
-            where = urlsplit(given.recorded.base_url)  # no path, which may hold a key
-            port = "" if where.port is None else f":{where.port}"
-            return f"the API at {where.scheme}://{where.hostname}{port}"
+            return f"the API at {origin_of(given.recorded.base_url)}"
         return f"command {given.command}" if model is None else f"command {given.command}/{model}"
 
     async def preflight(
@@ -78,7 +76,7 @@ class CommandClient:
         """Look whether the program is there, and the variable of its key is set; start nothing."""
         given = CommandOptions.of(options)
         if given.api_key_env is not None and key_of(given.api_key_env) is None:
-            return missing_key(given.api_key_env, model)
+            return MissingKeyError((given.api_key_env,), model).as_failure()
         with client_folder() as folder:
             command = Command(program_path(given.command), [], folder.environment({}), folder.work)
             try:
@@ -96,8 +94,7 @@ class CommandClient:
 
         """
         options = CommandOptions.of(request.options)
-        if request.turn:
-            raise InfrastructureError.of(_ONE_INPUT)
+        check_one_input("client command", request)
         recorded = options.recorded
         printed = _Printed()
         with client_folder() as folder:
@@ -264,12 +261,3 @@ def _say_usage(request: ClientRequest, output: Output, api: ModelApi | None) -> 
         except EndpointError:  # a name of the program's own
             used = priced(used, request.model, request.pricing, None)
     request.trace.usage = used.to_json() or None  # type: ignore[assignment]  # it is JSON
-
-
-_ONE_INPUT = InfrastructureFailure(
-    Broke.SETUP,
-    "client command takes one input for each attempt, and `mst.run` was called once more: use "
-    "client mst for conversations, or put all of it into one input",
-    retryable=False,
-    accepted=False,
-)

@@ -8,7 +8,6 @@ requests to the model.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -16,10 +15,11 @@ from typing import Any
 from pytest_mst.clients.client import ClientRequest
 from pytest_mst.clients.gemini_ending import TEXT_TWICE, said_by
 from pytest_mst.clients.gemini_transcript import Tools, Transcript, server_names, tool_name
+from pytest_mst.clients.program.access import base_url_of, key_of, label_of, say_usage
 from pytest_mst.clients.program.decide import decided
 from pytest_mst.clients.program.folder import ClientFolder, client_folder
-from pytest_mst.clients.program.key import key_of, missing_key
 from pytest_mst.clients.program.model_api import ModelApi, recorded_api
+from pytest_mst.clients.program.one_input import check_one_input
 from pytest_mst.clients.program.options import ProgramOptions, program_path
 from pytest_mst.clients.program.preflight import preflight_program
 from pytest_mst.clients.program.run import run_program
@@ -29,18 +29,19 @@ from pytest_mst.clients.program.servers import (
     UrlServer,
     servers_of,
 )
-from pytest_mst.domain.ending import Broke, InfrastructureError, InfrastructureFailure, Trial
+from pytest_mst.domain.ending import InfrastructureFailure, Trial
 from pytest_mst.domain.errors import OptionsError
 from pytest_mst.domain.json_value import JsonObject
 from pytest_mst.local.child import Command
-from pytest_mst.providers.endpoint import Endpoint
+from pytest_mst.providers.endpoint import Api, Endpoint, MissingKeyError
 from pytest_mst.providers.exchange import Exchange
 from pytest_mst.providers.failure import FailureKind
-from pytest_mst.providers.price import priced
 from pytest_mst.providers.probe import probe
 
 PROGRAM = "gemini"
-PUBLIC_URL = "https://generativelanguage.googleapis.com"
+API: Api = "google"
+BASE_URL = "GOOGLE_GEMINI_BASE_URL"
+"""The variable that says where its API is."""
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 """The variables that hold a key; the first that is set counts. The program gets the first name."""
 MAX_RETRIES = 2
@@ -63,7 +64,7 @@ class GeminiCliClient:
 
     def endpoint(self, options: JsonObject, model: str | None) -> str:
         """Return what stands for the API that it asks."""
-        return _label(_base_url(_read(options)))
+        return label_of(API, base_url_of(_read(options), BASE_URL))
 
     async def preflight(
         self, options: JsonObject, model: str | None
@@ -73,13 +74,13 @@ class GeminiCliClient:
         name = _key_name(given)
         key = given.env.get(KEYS[0]) or key_of(name)
         if key is None:
-            return missing_key(name, model)
+            return MissingKeyError((name,), model).as_failure()
         failed = await preflight_program(
             given.command or PROGRAM, install="npm install -g @google/gemini-cli"
         )
         if failed is not None or model is None or not model.startswith("gemini-"):
             return failed  # `auto`, `pro` and `flash` are names of its own
-        return await probe(Endpoint("google", model, _base_url(given), name, key))
+        return await probe(Endpoint(API, model, base_url_of(given, BASE_URL), name, key))
 
     async def run(self, request: ClientRequest) -> Trial:
         """Run Gemini CLI on the input.
@@ -90,13 +91,12 @@ class GeminiCliClient:
 
         """
         options = _read(request.options)
-        if request.turn:
-            raise InfrastructureError.of(_ONE_INPUT)
+        check_one_input(self.name, request)
         names = server_names(request.tools.servers)
         labels = {name: label for label, name in names.items()}
         transcript = Transcript(request.trace, _tools(request, names), labels)
         request.trace.outside.extend(options.builtin_tools)
-        base_url = _base_url(options)
+        base_url = base_url_of(options, BASE_URL)
         with client_folder() as folder:
             async with recorded_api(request, base_url, recorded=options.record_provider) as api:
                 servers = await servers_of(request, options.connect)
@@ -112,7 +112,7 @@ class GeminiCliClient:
                 finally:
                     _fill_trace(request, transcript, api)
                 model = request.model or "of its choice"
-                said = said_by(transcript, ran, api, label=_label(base_url), model=model)
+                said = said_by(transcript, ran, api, label=label_of(API, base_url), model=model)
                 return decided(request, ran, said, api)
 
 
@@ -205,9 +205,7 @@ def _fill_trace(request: ClientRequest, transcript: Transcript, api: ModelApi | 
     """Complete the account, however the program ended."""
     trace = request.trace
     used = transcript.usage if api is None else api.usage
-    if request.model is not None:
-        used = priced(used, request.model, request.pricing, "google")
-    trace.usage = used.to_json() or None  # type: ignore[assignment]  # it is JSON
+    say_usage(request, used, API)
     calls = [] if api is None else api.calls
     good = [at for at, one in enumerate(calls) if one.kind is None and one.ended is not None]
     got_over = [one for one in calls[: good[-1]] if one.kind is not None] if good else []
@@ -224,26 +222,8 @@ def _is_half(one: Exchange) -> bool:
     return one.kind is None and one.ended == "whole" and one.finish is None
 
 
-def _base_url(options: ProgramOptions) -> str:
-    return options.base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL") or PUBLIC_URL
-
-
-def _label(base_url: str) -> str:
-    """Return what stands for the API; the same as for other clients that ask it."""
-    return Endpoint("google", "", base_url, "", "").label
-
-
 def _key_name(options: ProgramOptions) -> str:
     """Return the variable that the key is in; where there is none, the one that it goes into."""
     if options.api_key_env is not None:
         return options.api_key_env
     return next((name for name in KEYS if key_of(name) is not None), KEYS[0])
-
-
-_ONE_INPUT = InfrastructureFailure(
-    Broke.SETUP,
-    "gemini-cli takes one input for each attempt, and `mst.run` was called once more: use "
-    "client mst for conversations, or put all of it into one input",
-    retryable=False,
-    accepted=False,
-)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from pytest_mst.clients.gemini_transcript import Transcript
 from pytest_mst.clients.model_loop import CUT_AT_LIMIT, REFUSED
+from pytest_mst.clients.program.account import DOES_NOT_FIT
 from pytest_mst.clients.program.decide import Said
 from pytest_mst.clients.program.model_api import ModelApi
 from pytest_mst.clients.program.run import Ran
@@ -144,13 +145,7 @@ def _note(last: Exchange) -> str | None:
 def _too_long(calls: list[Exchange]) -> Ending:
     if any(map(_is_answered, calls)):
         return Trial(stopped_by="context")
-    return InfrastructureFailure(
-        Broke.SETUP,
-        "the input, the system prompt and the servers' tools do not fit the model's context",
-        retryable=False,
-        scope=Scope.CASE,
-        accepted=False,
-    )
+    return DOES_NOT_FIT
 
 
 def _by_exit(

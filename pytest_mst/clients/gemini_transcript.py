@@ -7,13 +7,13 @@ recording of its requests.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from pytest_mst.clients.client import TraceLog
+from pytest_mst.clients.program.account import record_in
 from pytest_mst.clients.program.servers import plain_names
 from pytest_mst.domain.json_value import JsonObject
 from pytest_mst.domain.trace import EventKind, TraceEvent
@@ -87,11 +87,8 @@ class Transcript:
 
     def take(self, line: str) -> None:
         """Take one line; what is no JSON object is not the client's account and left out."""
-        try:
-            read = json.loads(line)
-        except ValueError:
-            return
-        if not isinstance(read, Mapping):
+        read = record_in(line)
+        if read is None:
             return
         match read.get("type"), read.get("role"):
             case "message", "assistant":

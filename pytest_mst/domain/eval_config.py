@@ -45,9 +45,15 @@ def _protocol(text: str) -> str:
     return text
 
 
-def _module_attribute(text: str) -> str:
+def check_object(text: str, example: str = "servers.local:server") -> str:
+    """Refuse what is no `module:attribute`.
+
+    Raises:
+        ValueError: the text is none.
+
+    """
     if not re.fullmatch(OBJECT_PATTERN, text):
-        msg = "expected module:attribute, such as servers.local:server"
+        msg = f"expected module:attribute, such as {example}"
         raise ValueError(msg)
     return text
 
@@ -206,7 +212,7 @@ class PythonServer(ServerBase):
     transport: Literal["python"]
     object: Annotated[
         str,
-        AfterValidator(_module_attribute),
+        AfterValidator(check_object),
         WithJsonSchema({"type": "string", "pattern": OBJECT_PATTERN}),
     ]
     """`module:attribute`; modules are looked up beside the eval config first."""
@@ -353,6 +359,15 @@ class EvalConfig(UserModel):
     def stated_results(self) -> str | None:
         """The folder that the file says runs are kept in; `None` where it says nothing of it."""
         return self.results.store.dir if "results" in self.model_fields_set else None
+
+    def judges_of(self, variant: Variant) -> tuple[Any, ...]:
+        """Return the judges that a variant's cases have beside their own."""
+        return self.judges if variant.judges is None else variant.judges
+
+    def client_options_of(self, variant: Variant, case: Case | None = None) -> dict[str, Any]:
+        """Return `clientOptions`: the case's over the variant's over the eval's."""
+        of_case = {} if case is None else case.client_options
+        return {**self.client_options, **variant.client_options, **of_case}
 
     @property
     def variants_or_default(self) -> tuple[Variant, ...]:

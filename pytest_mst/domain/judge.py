@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from pytest_mst.domain.case import Case
-from pytest_mst.domain.eval_config import OBJECT_PATTERN
+from pytest_mst.domain.eval_config import OBJECT_PATTERN, check_object
 from pytest_mst.domain.json_value import json_type
 from pytest_mst.domain.model import (
     Count,
@@ -47,10 +47,6 @@ def _named_or_own(text: str) -> str:
             )
             raise ValueError(msg)
     return text
-
-
-RubricText = Annotated[NonBlank, AfterValidator(_named_or_own)]
-"""The name of a built-in rubric, or a text of the user's own."""
 
 
 class Criterion(UserModel):
@@ -140,20 +136,13 @@ class RubricConfig(JudgeBase):
     max_tokens: Count | None = None
 
 
-def _module_attribute(text: str) -> str:
-    if not re.fullmatch(OBJECT_PATTERN, text):
-        msg = "expected module:attribute, such as judges:is_polite"
-        raise ValueError(msg)
-    return text
-
-
 class FunctionConfig(JudgeBase):
     """A judge that is a Python function."""
 
     type: Literal["function"]
     object: Annotated[
         str,
-        AfterValidator(_module_attribute),
+        AfterValidator(partial(check_object, example="judges:is_polite")),
         WithJsonSchema({"type": "string", "pattern": OBJECT_PATTERN}),
     ]
     """`module:attribute`; modules are looked up beside the eval config first."""
@@ -271,7 +260,7 @@ def judge_entries(case: Case, configured: Sequence[object]) -> list[dict[str, An
         entry = entry_of(given)
         if "judge_reps" in case.model_fields_set and entry.get("type") == RUBRIC:
             entry["reps"] = case.judge_reps
-        entries[_free(entry_name(entry), entries)] = entry
+        entries[free_name(entry_name(entry), entries)] = entry
     own: set[str] = set()
     for said in (*map(entry_of, case.judges), *older_entries(case)):
         name = entry_name(said)
@@ -279,7 +268,7 @@ def judge_entries(case: Case, configured: Sequence[object]) -> list[dict[str, An
         if before is None and "type" not in said:
             continue
         if before is None:
-            name = _free(name, entries)
+            name = free_name(name, entries)
         changes = before is not None and said.get("type", before.get("type")) == before.get("type")
         entries[name] = {**(before or {}), **said} if changes else said
         own.add(name)
@@ -291,7 +280,7 @@ def reps_of(config: RubricConfig, case: Case) -> int:
     return config.reps or case.judge_reps
 
 
-def _free(name: str, taken: Mapping[str, object]) -> str:
+def free_name(name: str, taken: Container[str]) -> str:
     """Number a name that is taken, so that no score is kept in another's place."""
     number, free = 2, name
     while free in taken:

@@ -25,9 +25,7 @@ def check_cases(
 ) -> Iterator[EvalFileError]:
     """Find what does not fit in the cases of one file, each of which has the right form."""
     ungraded = [
-        variant.name
-        for variant in config.variants_or_default
-        if not (config.judges if variant.judges is None else variant.judges)
+        variant.name for variant in config.variants_or_default if not config.judges_of(variant)
     ]
     for index, case in enumerate(cases):
         yield from _labels(document, index, case, config)

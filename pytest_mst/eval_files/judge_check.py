@@ -45,7 +45,7 @@ def check_case_judges(
         return
     names: set[str] = set()
     for variant in config.variants_or_default:
-        configured = config.judges if variant.judges is None else variant.judges
+        configured = config.judges_of(variant)
         try:
             named = {entry_name(entry_of(one)) for one in configured}
             entries = judge_entries(case, configured)

@@ -139,8 +139,8 @@ class CaseItem:
         """Return the target, or one where every attempt fails if that is known already."""
         if not self.preflight or target.failure is not None:
             return target
-        options = {**target.options, **self.case.client_options}
-        key = setup_key(target.client, self.case.model or target.model, options)
+        options = target.options_for(self.case)
+        key = setup_key(target.client, target.model_for(self.case), options)
         failure = self.preflight.get(key)
         return target if failure is None else replace(target, failure=failure)
 

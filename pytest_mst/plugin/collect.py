@@ -96,7 +96,7 @@ class EvalItem(pytest.Function):
         client = session.client(config, variant, case)
         run = session.run(config.name, prepared)
         target = session.target(run, prepared, variant, client)
-        judges = config.judges if variant.judges is None else variant.judges
+        judges = config.judges_of(variant)
         threshold = config.pass_threshold if case.pass_threshold is None else case.pass_threshold
         item.stash[CASE] = CaseItem(
             run=run,

@@ -33,7 +33,7 @@ def check_judges(
     """
     folder = loaded.path.parent
     for variant in variants:
-        judges = loaded.config.judges if variant.judges is None else variant.judges
+        judges = loaded.config.judges_of(variant)
         for place, asked_by, case in _asking(loaded, variant):
             try:
                 judges_of(case, judges, folder=folder, registered=registered, asked_by=asked_by)

@@ -185,11 +185,7 @@ def _check_clients(
                 client = client_named(name, asked_by=asked_by, registered=registered)
             except SelectionError as error:
                 raise EvalFileError(place, str(error)) from error
-            options = {
-                **config.client_options,
-                **variant.client_options,
-                **one.case.client_options,
-            }
+            options = config.client_options_of(variant, one.case)
             try:
                 check_options(client, options)
             except OptionsError as error:

@@ -202,7 +202,7 @@ def _variant(item: pytest.Function, prepared: PreparedEval | None) -> Variant:
 def _judges(prepared: PreparedEval | None, variant: Variant) -> tuple[object, ...]:
     if prepared is None:
         return ()
-    return prepared.loaded.config.judges if variant.judges is None else variant.judges
+    return prepared.loaded.config.judges_of(variant)
 
 
 def _may_skip(item: pytest.Item) -> bool:

@@ -74,7 +74,7 @@ def _judges(session: EvalSession, prepared: PreparedEval) -> Iterator[tuple[str,
     loaded = prepared.loaded
     for one in loaded.tagged(session.tags(loaded.config)):
         for variant in session.variants(loaded.config) if one.case.skip is None else ():
-            entries = loaded.config.judges if variant.judges is None else variant.judges
+            entries = loaded.config.judges_of(variant)
             judges = judges_of(
                 one.case,
                 entries,
@@ -98,11 +98,7 @@ def _setups(session: EvalSession) -> Iterator[tuple[str, ClientSetup]]:
                 continue
             for variant in session.variants(config):
                 case = session.with_model(config, variant, one.case)
-                options = {
-                    **config.client_options,
-                    **variant.client_options,
-                    **case.client_options,
-                }
+                options = config.client_options_of(variant, case)
                 client = session.client(config, variant, case)
                 model = case.model or variant.model or config.model
                 yield f"{case.id} [{variant.name}]", ClientSetup(client, model, options)

@@ -91,22 +91,22 @@ class EndpointError(MstError):
 class MissingKeyError(EndpointError):
     """The variable that holds the key of a model API is not set."""
 
-    def __init__(self, variables: tuple[str, ...], model: str) -> None:
+    def __init__(self, variables: tuple[str, ...], model: str | None) -> None:
         """Build the message from its fields.
 
         Args:
             variables: the variables that could hold it, of which none is set.
-            model: whom it is for.
+            model: whom it is for; `None` where its name is not known.
 
         """
         self.variables = variables
         self.model = model
         first, *others = variables
+        whom = "the model" if model is None else f"model {model!r}"
         unset = f"{first} is not set" if not others else f"none of {', '.join(variables)} is set"
         MstError.__init__(
             self,
-            f"{unset}: model {model!r} cannot be asked; set it, or name another variable with "
-            "apiKeyEnv",
+            f"{unset}: {whom} cannot be asked; set it, or name another variable with apiKeyEnv",
         )
         self.key = first
 
@@ -131,9 +131,14 @@ class Endpoint:
     @property
     def label(self) -> str:
         """What stands for the API to people and in files: no key, no path that may hold one."""
-        where = urlsplit(self.base_url)
-        port = "" if where.port is None else f":{where.port}"
-        return f"{self.api} at {where.scheme}://{where.hostname}{port}"
+        return f"{self.api} at {origin_of(self.base_url)}"
+
+
+def origin_of(url: str) -> str:
+    """Return an address without what may let somebody in: no user, no path, no query."""
+    where = urlsplit(url)
+    port = "" if where.port is None else f":{where.port}"
+    return f"{where.scheme}://{where.hostname}{port}"
 
 
 def endpoint_for(

@@ -92,7 +92,9 @@ class ProviderFailure:
     def reason(self) -> str:
         """One line for people."""
         status = "" if self.status is None else f" (HTTP {self.status})"
-        return f"{self.kind}{status}: model {self.model!r}, {self.label}{_WAY_OUT[self.kind]}"
+        return (
+            f"{self.kind}{status}: model {self.model!r}, {self.label}{_WAY_OUT.get(self.kind, '')}"
+        )
 
     @property
     def retryable(self) -> bool:
@@ -133,20 +135,8 @@ _WAY_OUT: dict[FailureKind, str] = {
     FailureKind.NOT_FOUND: "; check the model's id and what the key may use",
     FailureKind.CONTEXT: "; give it a shorter input or fewer tools, or another model",
     FailureKind.REJECTED: "; what it says is in the detail",
-} | dict.fromkeys(
-    (
-        FailureKind.RATE_LIMIT,
-        FailureKind.OVERLOADED,
-        FailureKind.UNAVAILABLE,
-        FailureKind.SERVER_ERROR,
-        FailureKind.NETWORK,
-        FailureKind.CUT,
-        FailureKind.TIMEOUT,
-        FailureKind.UNREADABLE,
-        FailureKind.REFUSED,
-    ),
-    "",
-)
+}
+"""What to do about it, where something can be done; begins with a semicolon."""
 
 
 class ProviderError(Exception):

@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Awaitable
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
-from urllib.parse import urlsplit
 
 import anyio
 
 from pytest_mst.domain.retry import retry_after_s
 from pytest_mst.domain.usage import Usage
 from pytest_mst.providers.answer_reader import AnswerReader
+from pytest_mst.providers.endpoint import origin_of
 from pytest_mst.providers.exchange import (
     Exchange,
     ExchangeEnd,
@@ -69,9 +69,7 @@ class Recording:
 
         """
         self._upstream = base_url.rstrip("/")
-        where = urlsplit(base_url)
-        port = "" if where.port is None else f":{where.port}"
-        self._label = f"the API at {where.scheme}://{where.hostname}{port}"
+        self._label = f"the API at {origin_of(base_url)}"
         self._prefix = f"/{secrets.token_urlsafe(24)}"
         self._began = time.monotonic()
         self._news = anyio.Event()

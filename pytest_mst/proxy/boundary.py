@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ class Boundary:
         """Why the attempt cannot go on, where it cannot."""
         self.guard: CallGuard | None = None
         """Asked before each call is taken, whichever way it comes in."""
-        self._seen: dict[str, Seen] = {}
+        self._seen: defaultdict[str, Seen] = defaultdict(Seen)
 
     def attach(self, gates: Mapping[str, Gate], fronts: Fronts) -> None:
         """Set the open gates by label, and the ways in for clients that want a session."""
@@ -111,7 +112,7 @@ class Boundary:
 
     def seen(self, label: str) -> Seen:
         """Say what came to the boundary for one server: what its client cannot make up."""
-        return self._seen.setdefault(label, Seen())
+        return self._seen[label]
 
     def listed(self, server: str) -> Sequence[Mapping[str, Any]]:
         """Return the tools of a server as it lists them just now; see `ToolCaller`.

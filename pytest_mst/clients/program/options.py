@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from pytest_mst.clients.limits import LIMITS, Limits
 from pytest_mst.clients.program.servers import CONNECTS, Connect
+from pytest_mst.clients.script import near
 from pytest_mst.domain.errors import OptionsError
 from pytest_mst.domain.json_value import JsonObject, json_type
 
@@ -101,9 +101,7 @@ def known_keys(options: JsonObject, valid: Iterable[str]) -> None:
     names = sorted(set(valid))
     for key in options:
         if key not in names:
-            close = difflib.get_close_matches(key, names, n=1)
-            meant = f"; did you mean {close[0]!r}?" if close else ""
-            raise OptionsError(key, f"nothing{meant}; valid: {', '.join(names)}")
+            raise OptionsError(key, f"nothing{near(key, names)}; valid: {', '.join(names)}")
 
 
 def text_option(options: JsonObject, key: str) -> str | None:

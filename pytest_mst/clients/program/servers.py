@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from pytest_mst.clients.client import ClientRequest
+from pytest_mst.providers.endpoint import origin_of
 
 Connect: TypeAlias = Literal["url", "relay"]
 CONNECTS: tuple[Connect, ...] = ("url", "relay")
@@ -52,8 +53,7 @@ async def servers_of(request: ClientRequest, connect: Connect) -> dict[str, Prog
 
 def without_path(url: str) -> str:
     """Return an address as it is shown: whoever knows its path is let in."""
-    where = urlsplit(url)
-    return f"{where.scheme}://{where.netloc}/..."
+    return f"{origin_of(url)}/..."
 
 
 def mcp_servers(servers: Mapping[str, ProgramServer]) -> dict[str, dict[str, Any]]:
