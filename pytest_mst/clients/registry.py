@@ -3,28 +3,66 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
-from pytest_mst.clients.claude_code import ClaudeCodeClient
 from pytest_mst.clients.client import Client
-from pytest_mst.clients.codex import CodexClient
-from pytest_mst.clients.command import CommandClient
 from pytest_mst.clients.function import FunctionClient
-from pytest_mst.clients.gemini_cli import GeminiCliClient
-from pytest_mst.clients.mst import MstClient
-from pytest_mst.clients.scripted import ScriptedClient
 from pytest_mst.domain.errors import SelectionError
 from pytest_mst.domain.json_value import JsonObject
 
-CLIENTS: Mapping[str, Client] = {
-    "claude-code": ClaudeCodeClient(),
-    "codex": CodexClient(),
-    "command": CommandClient(),
-    "gemini-cli": GeminiCliClient(),
-    "mst": MstClient(),
-    "scripted": ScriptedClient(),
+
+def _claude_code() -> Client:
+    from pytest_mst.clients.claude_code import ClaudeCodeClient
+
+    return ClaudeCodeClient()
+
+
+def _codex() -> Client:
+    from pytest_mst.clients.codex import CodexClient
+
+    return CodexClient()
+
+
+def _command() -> Client:
+    from pytest_mst.clients.command import CommandClient
+
+    return CommandClient()
+
+
+def _gemini_cli() -> Client:
+    from pytest_mst.clients.gemini_cli import GeminiCliClient
+
+    return GeminiCliClient()
+
+
+def _mst() -> Client:
+    from pytest_mst.clients.mst import MstClient
+
+    return MstClient()
+
+
+def _scripted() -> Client:
+    from pytest_mst.clients.scripted import ScriptedClient
+
+    return ScriptedClient()
+
+
+CLIENTS: Mapping[str, Callable[[], Client]] = {
+    "claude-code": _claude_code,
+    "codex": _codex,
+    "command": _command,
+    "gemini-cli": _gemini_cli,
+    "mst": _mst,
+    "scripted": _scripted,
 }
+"""What makes each client that is built in; only what an eval uses is imported."""
+
+
+@cache
+def _built_in(name: str) -> Client:
+    return CLIENTS[name]()
 
 
 NO_CLIENTS: Mapping[str, Client] = {}
@@ -44,7 +82,7 @@ def client_named(
         SelectionError: there is no such client.
 
     """
-    client = CLIENTS.get(name) or registered.get(name)
+    client = _built_in(name) if name in CLIENTS else registered.get(name)
     if client is None:
         raise SelectionError(asked_by, name, sorted({**CLIENTS, **registered}))
     return client
